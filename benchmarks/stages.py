@@ -20,7 +20,7 @@ from anyshape.constraints.engine.generate import generate
 from anyshape.constraints.ir.spec_text import parse_spec
 from anyshape.constraints.ir.system import System
 from anyshape.constraints.rules import default_rules
-from anyshape.solver.decide import Oracle
+from anyshape.solver.decide import DomainOracle
 from anyshape.solver.facts import refine
 from anyshape.tracer.recording.record import record
 from anyshape.typecheck import Report, check
@@ -47,7 +47,7 @@ def spec_of(measured: Measured, symbolic: bool) -> tuple[str, tuple[str, ...]]:
 def recorded(model: Any, inputs: str, assume: tuple[str, ...]) -> System:
     """All paths of a model."""
     spec = parse_spec(inputs, assume)
-    return record(model, spec, default_rules, Oracle(spec.domain))[0]
+    return record(model, spec, default_rules, DomainOracle(spec.domain))[0]
 
 
 def generation(system: System) -> Callable[[], float]:

@@ -14,7 +14,7 @@ from typing import Final, Literal, TypeAlias
 
 from .backends import cvc5_backend
 from .backends.cvc5_backend import Reply
-from .second_opinion import Question, Questions
+from .second_opinion import OpinionQuestion, Questions
 from .smtlib import as_script
 
 PARTS: Final = 200
@@ -51,7 +51,7 @@ def opinion(questions: Questions, seconds: float) -> Opinion:
     return Opinion("not-decided" if questions.uncovered else "agreed", asking.asked, questions.uncovered)
 
 
-def _parts(question: Question) -> list[Question]:
+def _parts(question: OpinionQuestion) -> list[OpinionQuestion]:
     """Returns the parts of a question, or the question itself where it has at most one part, or too many."""
     parts = [*islice(question.parts(), PARTS + 1)]
     return parts if 2 <= len(parts) <= PARTS else [question]
@@ -62,12 +62,12 @@ class _Asking:
 
     def __init__(self, until: float) -> None:
         self.asked = 0
-        self.contradicted: tuple[Question, Reply] | None = None
+        self.contradicted: tuple[OpinionQuestion, Reply] | None = None
         self._until = until
 
     def ask(
-        self, questions: Sequence[Question], units: int, *, all_or_none: bool = False
-    ) -> list[Question]:
+        self, questions: Sequence[OpinionQuestion], units: int, *, all_or_none: bool = False
+    ) -> list[OpinionQuestion]:
         """Returns the questions that get no answer, each tried with few assumptions first and then in full.
         """
         left = [(question, [*question.relaxed]) for question in questions]
@@ -81,7 +81,7 @@ class _Asking:
         return [question for question, reply in found if reply.answer != question.expected]
 
     def _replies(
-        self, questions: Sequence[Question], units: int, *, all_or_none: bool = False
+        self, questions: Sequence[OpinionQuestion], units: int, *, all_or_none: bool = False
     ) -> list[Reply]:
         self.asked += len(questions)
         left = max(self._until - time.monotonic(), 0.1)
@@ -89,7 +89,7 @@ class _Asking:
         return cvc5_backend.replies(scripts, left, units, all_or_none=all_or_none)
 
 
-def _contradicts(question: Question, reply: Reply) -> bool:
+def _contradicts(question: OpinionQuestion, reply: Reply) -> bool:
     """Returns whether the reply refutes the claim.
 
     Values that do not satisfy the question by Python's arithmetic refute nothing: a division by zero may be

@@ -28,7 +28,7 @@ from ..constraints.terms.rows import is_possible, is_rank
 from .facts import refine
 from .tactics import examples
 from .tactics.judge import Budget, Judge, Stats
-from .theory.bounds import Known
+from .theory.bounds import Consequences
 
 Verdict: TypeAlias = Literal["proved", "refined", "refuted", "unknown"]
 MAX_CORES = 16
@@ -87,7 +87,7 @@ class Core:
 
 
 @dataclass(frozen=True, slots=True)
-class Open:
+class OpenSizes:
     """Sizes that are not known to be accepted or refused, and the reason."""
 
     region: Formula
@@ -135,7 +135,7 @@ class Decision:
     """
     exact: bool = True
     """False where an approximation may have changed the accepted set."""
-    reasons: tuple[Open, ...] = ()
+    reasons: tuple[OpenSizes, ...] = ()
     """The reasons why the verdict is unknown."""
     on_data: tuple[OnData, ...] = ()
     """Errors that the program raises for some data, whatever the sizes."""
@@ -195,7 +195,7 @@ and may still be decided by all requirements of a path.
 """
 
 
-class Oracle:
+class DomainOracle:
     """Answers the recorder's questions about sizes. The given conditions are added to the domain."""
 
     def __init__(self, domain: Domain, budget: Budget | None = None) -> None:
@@ -255,10 +255,10 @@ def decide(system: System, budget: Budget | None = None) -> Decision:
     """Returns the verdict on a system."""
     judge = Judge(budget)
     try:
-        decision = _Deciding(system.domain, judge, _Reading(system, judge)).decision()
+        decision = _Deciding(system.domain, judge, _PathReading(system, judge)).decision()
         return _within_bounds(system, decision)
     except RecursionError:
-        too_deep = Open(True, "sizes are nested too deeply to be decided")
+        too_deep = OpenSizes(True, "sizes are nested too deeply to be decided")
         return Decision(
             "unknown", system.domain, judge, lambda: Told(True, refine.Summary({}, (True,)), False),
             exact=False, reasons=(too_deep,),
@@ -270,7 +270,7 @@ def requirements(system: System, judge: Judge) -> tuple[Requirement, ...] | None
     full.
     """
     try:
-        reading = _Reading(system, judge)
+        reading = _PathReading(system, judge)
     except RecursionError:  # sizes are nested too deeply
         return None
     inexact = reading.open or reading.doubts or any(r.doubt is not False for r in reading.requirements)
@@ -283,36 +283,38 @@ def _within_bounds(system: System, decision: Decision) -> Decision:
     bounds = [note for path in system.paths for note in path.notes if note.code == "bounded-rank"]
     if not bounds or decision.verdict not in ("proved", "refuted"):
         return decision
-    reasons = tuple(Open(True, f"{decision.verdict} as far as that goes: {note.reason}") for note in bounds)
+    reasons = tuple(
+        OpenSizes(True, f"{decision.verdict} as far as that goes: {note.reason}") for note in bounds
+    )
     return replace(decision, verdict="unknown", reasons=reasons)
 
 
-class _Reading:
+class _PathReading:
     """Reads the paths of a system as requirements on its inputs, and drops those that hold anyway."""
 
     def __init__(self, system: System, judge: Judge) -> None:
         self.requirements: list[Requirement] = []
         self.trace: list[Requirement] = []
-        self.open: list[Open] = []
-        self.doubts: list[Open] = []
+        self.open: list[OpenSizes] = []
+        self.doubts: list[OpenSizes] = []
         """Sizes that reach an approximation that may accept too much."""
         self.on_data: list[OnData] = []
         self._judge = judge
         self._domain = system.domain
         self._seen: set[tuple[object, ...]] = set()
         self._ways = [(_decisions(p), p.end.how == "raised") for p in system.paths]
-        self._undecided: list[_Undecided] = []
+        self._undecided: list[_DataDecide] = []
         for index, path in enumerate(system.paths):
             self._read(index, path)
         self._settle(system)
         if system.incomplete:
             surely = [p for p in system.paths if not p.on_data and not _on_data_sizes(p)]
             missed = [negate(_premise(p.conditions)) for p in surely]
-            self.open.append(Open(all_of(missed), system.incomplete, Origin()))
+            self.open.append(OpenSizes(all_of(missed), system.incomplete, Origin()))
 
     def _read(self, index: int, path: Path) -> None:
         known = self._judge.known(self._domain.assumptions).copy()
-        walk = _Walk(index, path, known, self._may_refuse(path))
+        walk = _PathPosition(index, path, known, self._may_refuse(path))
         conditions = [*sorted(path.conditions, key=lambda c: c.after)]
         for position, constraint in enumerate(path.constraints):
             while conditions and conditions[0].after <= position:
@@ -328,10 +330,10 @@ class _Reading:
         for note in path.notes:
             origin = _origin(path, note.node)
             if note.code == "no-rule":
-                self.open.append(Open(walk.reached, note.reason, origin, index))
+                self.open.append(OpenSizes(walk.reached, note.reason, origin, index))
             elif note.may_accept:
                 region = all_of((walk.reached, self._where(note)))
-                self.doubts.append(Open(region, note.reason, origin, index))
+                self.doubts.append(OpenSizes(region, note.reason, origin, index))
 
     def _where(self, note: Note) -> Formula:
         """Returns the sizes of inputs at which an approximation is not exact."""
@@ -348,7 +350,7 @@ class _Reading:
         """
         return tuple((note.node, self._where(note)) for note in path.notes if note.may_refuse)
 
-    def _constraint(self, walk: _Walk, constraint: Constraint) -> None:
+    def _constraint(self, walk: _PathPosition, constraint: Constraint) -> None:
         formula = constraint.formula
         on_data = not walk.unbacked.keys().isdisjoint(free_symbols(formula)) or walk.premise != walk.reached
         known = walk.with_data() if on_data else walk.known
@@ -367,13 +369,13 @@ class _Reading:
             return
         if walk.forked and not on_data:
             region = all_of((walk.reached, negate(formula)))
-            self._undecided.append(_Undecided(region, requirement, "refused"))
+            self._undecided.append(_DataDecide(region, requirement, "refused"))
         else:
             self._add(self.requirements, requirement)
         if answer is None:
             walk.assume(formula)
 
-    def _needs(self, walk: _Walk, requirement: Requirement) -> Formula:
+    def _needs(self, walk: _PathPosition, requirement: Requirement) -> Formula:
         """Returns the condition on the inputs that a requirement on sizes that data decide imposes. Regions
         where the data matter are recorded as undecided.
 
@@ -389,7 +391,7 @@ class _Reading:
             some_pass = self._judge.project(all_of((data, formula)), walk.unbacked)
             needs = True if some_pass is None else implies(walk.reached, some_pass)
         region = walk.reached if some_fail is None else all_of((walk.reached, some_fail))
-        self._undecided.append(_Undecided(region, requirement, "open"))
+        self._undecided.append(_DataDecide(region, requirement, "open"))
         return needs
 
     def _settle(self, system: System) -> None:
@@ -409,7 +411,7 @@ class _Reading:
                 self._add(self.requirements, replace(requirement, needs=negate(region)))
             elif otherwise == "open":
                 reason = "it depends on a size that the data decides"
-                self.open.append(Open(region, reason, requirement.origin, requirement.path))
+                self.open.append(OpenSizes(region, reason, requirement.origin, requirement.path))
             elif otherwise == "refused":
                 self._add(self.requirements, replace(requirement, doubt=True, some_data=True))
             else:
@@ -471,10 +473,10 @@ class _Reading:
         ends = [raised for way, raised in self._ways if way[: len(first)] == first]
         return bool(ends) and all(ends)
 
-    def _end(self, walk: _Walk) -> None:
+    def _end(self, walk: _PathPosition) -> None:
         end = walk.path.end
         if end.how == "gave-up":
-            self.open.append(Open(walk.reached, end.reason, end.origin, walk.index))
+            self.open.append(OpenSizes(walk.reached, end.reason, end.origin, walk.index))
         elif end.how == "raised":
             requirement = Requirement(
                 walk.premise, False, end.reason, end.origin, walk.index, None, walk.guard(False),
@@ -483,11 +485,13 @@ class _Reading:
             on_data = self._on_data(walk.path)
             settled = all_of(self._of_inputs(condition.settled) for condition in on_data)
             if on_data and settled is not False:
-                self.doubts.append(Open(all_of((walk.reached, settled)), SETTLED, end.origin, walk.index))
+                self.doubts.append(
+                    OpenSizes(all_of((walk.reached, settled)), SETTLED, end.origin, walk.index)
+                )
             if walk.premise != walk.reached or on_data:
-                self._undecided.append(_Undecided(walk.reached, requirement, "remarked"))
+                self._undecided.append(_DataDecide(walk.reached, requirement, "remarked"))
             elif walk.forked:
-                self._undecided.append(_Undecided(walk.reached, requirement, "refused"))
+                self._undecided.append(_DataDecide(walk.reached, requirement, "refused"))
             else:
                 self._add(self.requirements, requirement)
 
@@ -504,7 +508,7 @@ _ALL = 1 << 62
 SETTLED: Final = "whether it raises seems to depend on data, and may be the same for all of them"
 
 
-class _Undecided(NamedTuple):
+class _DataDecide(NamedTuple):
     """Sizes at which a requirement fails for some data, and their treatment unless it fails for all data.
 
     They are `open`; `refused`, though not certainly; or accepted, while the failure that only data decide is
@@ -517,12 +521,12 @@ class _Undecided(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Walk:
+class _PathPosition:
     """A position on a path, with the knowledge about the sizes that get there."""
 
     index: int
     path: Path
-    known: Known
+    known: Consequences
     """The domain, the branches taken and the requirements so far, where they mention inputs only."""
     may_refuse: tuple[tuple[int, Formula], ...]
     """Nodes after which more may be required than torch does, each with the sizes concerned."""
@@ -563,7 +567,7 @@ class _Walk:
         if not trial.contradictory:
             self.known = trial
 
-    def with_data(self) -> Known:
+    def with_data(self) -> Consequences:
         """Returns the knowledge about sizes, those that data decide included."""
         known = self.known.copy()
         known.learn(*self.unbacked.values(), *self._said_of_data)
@@ -609,17 +613,17 @@ def _possible(values: dict[str, int] | None) -> dict[str, int] | None:
     return values if values and not long and is_possible(values) else None
 
 
-def _unsure(requirement: Requirement) -> Open:
+def _unsure(requirement: Requirement) -> OpenSizes:
     """Returns the sizes that a requirement refuses, though not certainly."""
     whose = "only some data are asked" if requirement.some_data else "an approximation may ask too much"
     region = negate(requirement.needs)
-    return Open(region, f"{whose}: {requirement.reason}", requirement.origin, requirement.path)
+    return OpenSizes(region, f"{whose}: {requirement.reason}", requirement.origin, requirement.path)
 
 
 class _Deciding:
     """Computes a decision from requirements."""
 
-    def __init__(self, domain: Domain, judge: Judge, reading: _Reading) -> None:
+    def __init__(self, domain: Domain, judge: Judge, reading: _PathReading) -> None:
         self.domain = domain
         self.judge = judge
         self.reading = reading
@@ -631,7 +635,7 @@ class _Deciding:
         answer = self.judge.satisfiable((*self.assumptions, *needs), self.domain.symbols)
         inside = dict(self.judge.model) if answer == "sat" else None
         if inside is None and self.judge.satisfiable(self.assumptions, self.domain.symbols) == "unsat":
-            return self._decision("unknown", (Open(True, "the assumptions exclude all sizes"),))
+            return self._decision("unknown", (OpenSizes(True, "the assumptions exclude all sizes"),))
         if answer == "unsat":
             return self._refuted()
         inside = inside and self._short(needs, inside)
@@ -643,9 +647,11 @@ class _Deciding:
         if (reasons or doubts) and inside:
             inside = self._certain(needs, reasons, doubts)
         if answer == "unknown":
-            reasons.append(Open(True, "the budget ran out before sizes were found that fit all requirements"))
+            reasons.append(
+                OpenSizes(True, "the budget ran out before sizes were found that fit all requirements")
+            )
         for r in undecided:
-            reasons.append(Open(negate(r.needs), f"the budget ran out: {r.reason}", r.origin, r.path))
+            reasons.append(OpenSizes(negate(r.needs), f"the budget ran out: {r.reason}", r.origin, r.path))
         inside = inside and self._polished(inside, reasons, doubts)
         if not sure:  # nothing is certainly refused; perhaps not all is certainly accepted
             reasons += doubts if outside is None else [*doubts, *map(_unsure, self.residual)]
@@ -654,7 +660,7 @@ class _Deciding:
         return self._decision(verdict, tuple(reasons), inside=inside, outside=outside, left=True, open_=open_)
 
     def _certain(
-        self, needs: Sequence[Formula], reasons: Sequence[Open], doubts: Sequence[Open]
+        self, needs: Sequence[Formula], reasons: Sequence[OpenSizes], doubts: Sequence[OpenSizes]
     ) -> dict[str, int] | None:
         """Returns accepted sizes. Sizes that meet the known requirements need not be accepted: they must also
         lie outside open regions.
@@ -693,14 +699,14 @@ class _Deciding:
                 undecided.append(requirement)
         return None, False, undecided
 
-    def _reachable(self, needs: Sequence[Formula], regions: Iterable[Open]) -> Iterator[Open]:
+    def _reachable(self, needs: Sequence[Formula], regions: Iterable[OpenSizes]) -> Iterator[OpenSizes]:
         """Yields the regions that are not proved to be empty."""
         for region in regions:
             if self.judge.satisfiable((*self.assumptions, *needs, region.region)) != "unsat":
                 yield region
 
     def _polished(
-        self, inside: dict[str, int], reasons: Sequence[Open], doubts: Sequence[Open]
+        self, inside: dict[str, int], reasons: Sequence[OpenSizes], doubts: Sequence[OpenSizes]
     ) -> dict[str, int]:
         """Returns sizes that people would try, within the regions in which these lie."""
         closed = [negate(r.region) for r in (*reasons, *doubts)]
@@ -734,7 +740,7 @@ class _Deciding:
         else:
             reason = "no sizes are left, but for requirements of some data, or behind an approximation"
         origin = suspects[0].requirements[0].origin if suspects else Origin()
-        return self._decision("unknown", (Open(True, reason, origin),), cores=suspects, outside=witness)
+        return self._decision("unknown", (OpenSizes(True, reason, origin),), cores=suspects, outside=witness)
 
     def _cores(self, requirements: list[Requirement]) -> tuple[Core, ...]:
         """Returns disjoint minimal cores: first those of one requirement, then those among the others."""
@@ -763,13 +769,13 @@ class _Deciding:
     def _decision(
         self,
         verdict: Verdict,
-        reasons: tuple[Open, ...] = (),
+        reasons: tuple[OpenSizes, ...] = (),
         *,
         cores: tuple[Core, ...] = (),
         inside: Mapping[str, int] | None = None,
         outside: Mapping[str, int] | None = None,
         left: bool = False,
-        open_: Sequence[Open] = (),
+        open_: Sequence[OpenSizes] = (),
     ) -> Decision:
         """Builds a decision.
 

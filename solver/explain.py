@@ -42,7 +42,7 @@ _PROBE: Final = "size_in_question__"
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ConflictStep:
     """A value on the path to a conflict."""
 
     value: int
@@ -68,7 +68,7 @@ class Flow:
         self._parameters = {i.id for i in path.program.inputs if i.parameter}
         self._effects: dict[int, dict[Place, set[Place]]] = {}
 
-    def chain(self, requirements: Iterable[Requirement]) -> tuple[Step, ...]:
+    def chain(self, requirements: Iterable[Requirement]) -> tuple[ConflictStep, ...]:
         """Returns the steps that lead to the requirements, in program order: inputs and parameters first."""
         import networkx as nx  # which takes a while to import, and most checks find nothing
 
@@ -91,7 +91,7 @@ class Flow:
             made &= self._nearest(graph, concerned)
         order = sorted(axes, key=lambda value: (self._maker.get(value, -1), value))
         return tuple(
-            Step(value, self._maker.get(value), tuple(sorted(axes[value])), value not in made)
+            ConflictStep(value, self._maker.get(value), tuple(sorted(axes[value])), value not in made)
             for value in order
         )
 
@@ -236,7 +236,7 @@ def _differences(before: Value, after: Value) -> Iterator[int]:
                 yield axis
 
 
-def shape_of(path: Path, step: Step) -> str:
+def shape_of(path: Path, step: ConflictStep) -> str:
     """Returns the text of a step's value with its sizes."""
     return ", ".join(map(str, tensors(path.values[step.value])))
 

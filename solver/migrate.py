@@ -94,7 +94,7 @@ class Solutions:
 
 
 @dataclass(frozen=True, slots=True)
-class Count:
+class SolutionCount:
     """The number of solutions, or a lower bound of it where it is not `exact`."""
 
     number: int | float
@@ -106,36 +106,38 @@ class Count:
         return str(self.number) if self.exact else f"at least {self.number}"
 
 
-def count(judge: Judge, names: Sequence[str], formulas: Sequence[Formula], limit: int = MANY) -> Count:
+def count(
+    judge: Judge, names: Sequence[str], formulas: Sequence[Formula], limit: int = MANY
+) -> SolutionCount:
     """Returns how many assignments satisfy the formulas.
 
     Parts that share no symbol are counted separately.
     """
     if judge.satisfiable(formulas, names) != "sat":
-        return Count(0, judge.satisfiable(formulas, names) == "unsat")
-    result = Count(1)
+        return SolutionCount(0, judge.satisfiable(formulas, names) == "unsat")
+    result = SolutionCount(1)
     parts = components(formulas)
     free = {*names} - frozenset().union(*(free_symbols(f) for part in parts for f in part))
     if free:
-        return Count(inf)
+        return SolutionCount(inf)
     for part in parts:
         over = tuple(n for n in names if any(n in free_symbols(f) for f in part))
-        found = _count(judge, over, part, limit) if over else Count(1)
-        result = Count(result.number * found.number, result.exact and found.exact)
+        found = _count(judge, over, part, limit) if over else SolutionCount(1)
+        result = SolutionCount(result.number * found.number, result.exact and found.exact)
     return result
 
 
-def _count(judge: Judge, names: tuple[str, ...], part: tuple[Formula, ...], limit: int) -> Count:
+def _count(judge: Judge, names: tuple[str, ...], part: tuple[Formula, ...], limit: int) -> SolutionCount:
     facts = [fact(judge, part, sym(name)) for name in names]
     if any(f.max is None or f.min is None for f in facts):
         surely = any(f.exact and (f.max is None or f.min is None) for f in facts)
-        return Count(inf) if surely else Count(limit, exact=False)
+        return SolutionCount(inf) if surely else SolutionCount(limit, exact=False)
     if len(names) == 1 and (values := periodic(all_of(part), names[0])) is not None:
         members = values.members(limit)
-        return Count(limit, exact=False) if members is None else Count(len(members))
+        return SolutionCount(limit, exact=False) if members is None else SolutionCount(len(members))
     found = Solutions(judge, names, part)
     number = sum(1 for _, _ in zip(range(limit), found, strict=False))
-    return Count(number, exact=number < limit and found.complete)
+    return SolutionCount(number, exact=number < limit and found.complete)
 
 
 def constant(judge: Judge, formulas: Sequence[Formula], dim: Dim) -> int | None:

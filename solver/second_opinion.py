@@ -65,7 +65,7 @@ class Chain:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class OpinionQuestion:
     """Formulas and chains that must be satisfiable, or unsatisfiable, if the verdict is right."""
 
     claim: str
@@ -73,7 +73,7 @@ class Question:
     expected: Literal["sat", "unsat"]
     formulas: tuple[Formula, ...]
     chains: tuple[Chain, ...] = ()
-    parts: Callable[[], Iterable[Question]] = tuple
+    parts: Callable[[], Iterable[OpinionQuestion]] = tuple
     """Questions whose expected answers together imply that of this one, for when it is not found as a whole.
     """
     enough: tuple[Formula, ...] | None = None
@@ -88,7 +88,7 @@ class Question:
         return sorted(frozenset[str]().union(*map(free_symbols, formulas)))
 
     @property
-    def relaxed(self) -> tuple[Question, ...]:
+    def relaxed(self) -> tuple[OpinionQuestion, ...]:
         """Returns weaker versions of the question, the easiest first: if one is unsatisfiable, so is the
         question.
         """
@@ -118,7 +118,7 @@ class Question:
 class Questions:
     """All questions, and the reason, if any, why the verdict rests on more than their answers."""
 
-    asked: tuple[Question, ...]
+    asked: tuple[OpinionQuestion, ...]
     uncovered: str = ""
 
 
@@ -146,7 +146,7 @@ def questions(
     for values, there, where in ((inside, accepted, "accepted"), (outside, negate(accepted), "refused")):
         if values is not None:
             at = tuple(eq(sym(name), value) for name, value in values.items())
-            asked.append(Question(f"the example is {where}", "sat", (*declared, there, *at)))
+            asked.append(OpinionQuestion(f"the example is {where}", "sat", (*declared, there, *at)))
     return Questions(tuple(asked), uncovered)
 
 
@@ -178,7 +178,7 @@ def _is_linear_apply(atom: Apply) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PathStep:
     """A branch of a path or a requirement, in program order."""
 
     kind: Kind
@@ -188,13 +188,13 @@ class Step:
     constraint: Constraint | None = None
 
 
-def _steps(path: Path) -> Iterator[Step]:
+def _steps(path: Path) -> Iterator[PathStep]:
     """Yields the steps of a path from its start.
 
     Conditions on sizes that data decide are known from the start.
     """
     for name, known in path.unbacked:
-        yield Step("taken", known, f"what is known of {name}", Origin())
+        yield PathStep("taken", known, f"what is known of {name}", Origin())
     conditions = [*sorted((c for c in path.conditions if c.formula is not None), key=lambda c: c.after)]
     for position, constraint in enumerate(path.constraints):
         while conditions and conditions[0].after <= position:
@@ -202,24 +202,24 @@ def _steps(path: Path) -> Iterator[Step]:
         if constraint.kind == "model":
             nodes = path.program.nodes
             origin = nodes[constraint.node].origin if 0 <= constraint.node < len(nodes) else Origin()
-            yield Step("required", constraint.formula, constraint.reason, origin, constraint)
+            yield PathStep("required", constraint.formula, constraint.reason, origin, constraint)
     yield from map(_branch, conditions)
 
 
-def _branch(condition: Condition) -> Step:
+def _branch(condition: Condition) -> PathStep:
     assert condition.formula is not None
     formula = condition.formula if condition.taken else negate(condition.formula)
-    return Step("forced" if condition.forced else "taken", formula, "a branch", condition.origin)
+    return PathStep("forced" if condition.forced else "taken", formula, "a branch", condition.origin)
 
 
-def _premise(steps: Sequence[Step]) -> tuple[Formula, ...]:
+def _premise(steps: Sequence[PathStep]) -> tuple[Formula, ...]:
     return tuple(step.formula for step in steps if step.kind == "taken")
 
 
 # ---- questions
 
 
-def _branches(system: System) -> Iterator[Question]:
+def _branches(system: System) -> Iterator[OpinionQuestion]:
     """Yields a question for each forced branch of each path: the domain and all steps before imply it."""
     declared = system.domain.assumptions
     for path in system.paths:
@@ -228,28 +228,28 @@ def _branches(system: System) -> Iterator[Question]:
             continue
         chain = Chain(tuple(_unless(s) if s.kind == "forced" else _given(s) for s in steps), False)
         claim = "the branches of a path that have one outcome"
-        yield Question(claim, "unsat", declared, (chain,), partial(_each_branch, declared, steps))
+        yield OpinionQuestion(claim, "unsat", declared, (chain,), partial(_each_branch, declared, steps))
 
 
-def _each_branch(declared: tuple[Formula, ...], steps: Sequence[Step]) -> Iterator[Question]:
+def _each_branch(declared: tuple[Formula, ...], steps: Sequence[PathStep]) -> Iterator[OpinionQuestion]:
     for index, step in enumerate(steps):
         if step.kind == "forced":
             before = tuple(s.formula for s in steps[:index] if s.kind != "forced")
             claim = f"the branch at {step.origin} has one outcome"
-            yield Question(claim, "unsat", (*declared, *before, negate(step.formula)))
+            yield OpinionQuestion(claim, "unsat", (*declared, *before, negate(step.formula)))
 
 
-def _given(step: Step) -> Link:
+def _given(step: PathStep) -> Link:
     """Returns the link that asks for the rest where the step's formula holds."""
     return "and", step.formula
 
 
-def _unless(step: Step) -> Link:
+def _unless(step: PathStep) -> Link:
     """Returns the link that makes the rest true where the step's formula does not hold."""
     return "or", negate(step.formula)
 
 
-def _cover(system: System, accepted: Formula) -> Iterator[Question]:
+def _cover(system: System, accepted: Formula) -> Iterator[OpinionQuestion]:
     """Yields the question whether the paths cover the domain; sizes that no path covers are not accepted."""
     missed = []
     for path in system.paths:
@@ -258,10 +258,10 @@ def _cover(system: System, accepted: Formula) -> Iterator[Question]:
             return
         missed.append(negate(premise))
     also = (accepted,) if system.incomplete else ()
-    yield Question("the paths take all inputs", "unsat", (*system.domain.assumptions, *also, *missed))
+    yield OpinionQuestion("the paths take all inputs", "unsat", (*system.domain.assumptions, *also, *missed))
 
 
-def _sufficient(system: System, accepted: Formula) -> Iterator[Question]:
+def _sufficient(system: System, accepted: Formula) -> Iterator[OpinionQuestion]:
     """Yields questions for each path: accepted sizes meet all its requirements, and none of them ends in a
     raise, or where knowledge is missing.
     """
@@ -273,21 +273,25 @@ def _sufficient(system: System, accepted: Formula) -> Iterator[Question]:
         if ends_badly or any(step.kind == "required" for step in steps):
             claim = "what is accepted meets all requirements of a path"
             bad_end = (path.end.reason or "what is not known") if ends_badly else ""
-            yield Question(claim, "unsat", given, (chain,), partial(_each_requirement, given, steps, bad_end))
+            yield OpinionQuestion(
+                claim, "unsat", given, (chain,), partial(_each_requirement, given, steps, bad_end)
+            )
 
 
 def _each_requirement(
-    given: tuple[Formula, ...], steps: Sequence[Step], bad_end: str
-) -> Iterator[Question]:
+    given: tuple[Formula, ...], steps: Sequence[PathStep], bad_end: str
+) -> Iterator[OpinionQuestion]:
     for index, step in enumerate(steps):
         if step.kind == "required":
             claim = f"what is accepted meets what {step.origin} requires: {step.reason}"
-            yield Question(claim, "unsat", (*given, *_premise(steps[:index]), negate(step.formula)))
+            yield OpinionQuestion(claim, "unsat", (*given, *_premise(steps[:index]), negate(step.formula)))
     if bad_end:
-        yield Question(f"what is accepted does not come to: {bad_end}", "unsat", (*given, *_premise(steps)))
+        yield OpinionQuestion(
+            f"what is accepted does not come to: {bad_end}", "unsat", (*given, *_premise(steps))
+        )
 
 
-def _necessary(system: System, accepted: Formula, residual: Sequence[Requirement]) -> Question:
+def _necessary(system: System, accepted: Formula, residual: Sequence[Requirement]) -> OpinionQuestion:
     """Returns the question whether all sizes that meet the requirements of all paths are accepted.
 
     Usually the residual requirements suffice.
@@ -301,26 +305,28 @@ def _necessary(system: System, accepted: Formula, residual: Sequence[Requirement
     enough = (*given, *_stated(system, residual))
     claim = "what meets all requirements is accepted"
 
-    def parts() -> Iterator[Question]:
+    def parts() -> Iterator[OpinionQuestion]:
         for part in conjuncts(accepted):
             fails = negate(part)
-            yield Question(f"{claim}: {part}", "unsat", (*given, fails), together, tuple, (*enough, fails))
+            yield OpinionQuestion(
+                f"{claim}: {part}", "unsat", (*given, fails), together, tuple, (*enough, fails)
+            )
 
-    return Question(
+    return OpinionQuestion(
         claim, "unsat", (*given, negate(accepted)), together, parts, (*enough, negate(accepted))
     )
 
 
-def _contradiction(system: System, core: Core) -> Iterator[Question]:
+def _contradiction(system: System, core: Core) -> Iterator[OpinionQuestion]:
     """Yields the questions whether a core's requirements contradict each other, and whether paths have them.
     """
     declared = system.domain.assumptions
     needs = tuple(requirement.needs for requirement in core.requirements)
-    yield Question("the requirements of a core contradict each other", "unsat", (*declared, *needs))
+    yield OpinionQuestion("the requirements of a core contradict each other", "unsat", (*declared, *needs))
     for requirement, stated in zip(core.requirements, _stated(system, core.requirements), strict=True):
         if stated != requirement.needs:
             claim = f"{requirement.origin} requires what the core says: {requirement.reason}"
-            yield Question(claim, "unsat", (*declared, stated, negate(requirement.needs)))
+            yield OpinionQuestion(claim, "unsat", (*declared, stated, negate(requirement.needs)))
 
 
 def _stated(system: System, requirements: Sequence[Requirement]) -> list[Formula]:

@@ -18,7 +18,7 @@ from ..constraints.ir.program import Origin
 from ..constraints.ir.system import Condition, Path, System
 from ..constraints.terms.dims import Apply, Atom, Dim, Symbol, coefficients
 from ..constraints.terms.formula import And, Compare, Formula, Or, free_symbols, implies, negate
-from .second_opinion import Question, is_linear
+from .second_opinion import OpinionQuestion, is_linear
 
 SIMPLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 VERDICTS: Final = {("sat", "unsat"): "proved", ("sat", "sat"): "refined", ("unsat", "sat"): "refuted"}
@@ -65,7 +65,7 @@ def _condition(condition: Condition) -> Iterator[str]:
 def as_smt2(system: System) -> str:
     """Returns the system in SMT-LIB 2. Raises NotExact, with the reason, where it is not known in full."""
     requirements = [*_requirements(system)]
-    writer = _Writer()
+    writer = _SmtWriter()
     asserted = [(writer.formula(f), comment) for f, comment in requirements]
     declared = [writer.formula(f) for f in system.domain.assumptions]
     names = {*system.domain.symbols}.union(*(free_symbols(f) for f, _ in requirements))
@@ -80,9 +80,9 @@ def as_smt2(system: System) -> str:
     return "\n".join([*lines, "(push 1)", f"(assert {refused})", "(check-sat)", "(pop 1)"]) + "\n"
 
 
-def as_script(question: Question) -> str:
+def as_script(question: OpinionQuestion) -> str:
     """Returns one question in SMT-LIB 2, with a request for the values of all symbols if there are any."""
-    writer, names = _Writer(question.linear), question.names
+    writer, names = _SmtWriter(question.linear), question.names
     asserted = [writer.formula(formula) for formula in question.formulas]
     defined = []
     for number, chain in enumerate(question.chains):
@@ -137,7 +137,7 @@ def _name(name: str) -> str:
     return name if SIMPLE.fullmatch(name) else f"|{name}|"
 
 
-class _Writer:
+class _SmtWriter:
     """Dims and formulas as terms of SMT-LIB."""
 
     def __init__(self, linear: bool = False) -> None:

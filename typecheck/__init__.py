@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from ..constraints.ir.program import Origin
     from ..constraints.ir.spec_text import SpecError, parse_spec
     from .checking.api import check, refine
-    from .checking.inference import Inferred, Relation, infer
+    from .checking.inference import Inferred, InferredRelation, infer
     from .checking.inline import assert_shape, reveal_shape
     from .checking.target import TargetError
     from .dim_specs.dynamic_shapes import DynamicShapes, GivenUp
     from .exporting.export import Exported, ExportError, export
     from .facade import Report
-    from .gradual.branching import BranchOn, Undecided, branches, eliminate
+    from .gradual.branching import BranchOn, OpenBranch, branches, eliminate
     from .gradual.migrating import Migration, Migrations, infer_symbolic, migrate
     from .remote.client import AsyncClient, Client, ServiceError
     from .report.codes import Code, Severity
@@ -40,13 +40,13 @@ _HOMES = {
     "..constraints.ir.program": "Origin",
     "..constraints.ir.spec_text": "SpecError parse_spec",
     ".checking.api": "check refine",
-    ".checking.inference": "Inferred Relation infer",
+    ".checking.inference": "Inferred InferredRelation infer",
     ".checking.inline": "assert_shape reveal_shape",
     ".checking.target": "TargetError",
     ".dim_specs.dynamic_shapes": "DynamicShapes GivenUp",
     ".exporting.export": "Exported ExportError export",
     ".facade": "Report",
-    ".gradual.branching": "BranchOn Undecided branches eliminate",
+    ".gradual.branching": "BranchOn OpenBranch branches eliminate",
     ".gradual.migrating": "Migration Migrations infer_symbolic migrate",
     ".remote.client": "AsyncClient Client ServiceError",
     ".report.codes": "Code Severity",
@@ -70,12 +70,13 @@ __all__ = [
     "Finding",
     "GivenUp",
     "Inferred",
+    "InferredRelation",
     "Link",
     "Migration",
     "Migrations",
+    "OpenBranch",
     "Origin",
     "Output",
-    "Relation",
     "Report",
     "ServiceError",
     "Severity",
@@ -84,7 +85,6 @@ __all__ = [
     "SpecError",
     "SymbolicValue",
     "TargetError",
-    "Undecided",
     "Verdict",
     "assert_shape",
     "assert_shapes",

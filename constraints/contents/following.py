@@ -13,7 +13,7 @@ from ..terms.dims import Dim, Term
 from . import subscripts
 from .dtypes import INTEGRAL
 from .functions import AtLeast
-from .laws.calls import CASTS, Call, Named
+from .laws.calls import CASTS, Named, NamedCall
 from .laws.images import stepped
 from .laws.several import SEVERAL
 from .laws.transfers import LAWS, followed
@@ -50,10 +50,10 @@ def with_elements(
         result = structs.replace(result, elements=None)  # a rule has given an argument back as it was
         known = False
     if type(result) is tuple:
-        return _several(Call(op, named, result, at_least, is_free))
+        return _several(NamedCall(op, named, result, at_least, is_free))
     if type(result) is not Tensor or known:
         return result
-    call = Call(op, named, result, at_least, is_free)
+    call = NamedCall(op, named, result, at_least, is_free)
     if result.dtype == "bool":
         return _mask(call)
     sources = _sources(call)
@@ -77,14 +77,14 @@ def with_elements(
     return structs.replace(result, elements=_by_law(call, sources))
 
 
-def _sources(call: Call) -> list[Tensor]:
+def _sources(call: NamedCall) -> list[Tensor]:
     """Returns the tensors whose elements the result's are made from."""
     named = call.named
     template = named.get("input") if call.op in LIKE else named.get("other") if call.op in SHAPED_AS else None
     return [t for t in given_tensors(named.values()) if t is not template]
 
 
-def _by_law(call: Call, sources: list[Tensor]) -> Elements:
+def _by_law(call: NamedCall, sources: list[Tensor]) -> Elements:
     """Returns the elements according to the law of the operator.
 
     Of indices found in a mask that data decide, only their validity is known; without a law, elements that
@@ -106,7 +106,7 @@ def _by_law(call: Call, sources: list[Tensor]) -> Elements:
     return found
 
 
-def _kept_from(call: Call, sources: list[Tensor]) -> list[Tensor]:
+def _kept_from(call: NamedCall, sources: list[Tensor]) -> list[Tensor]:
     """Returns the tensors whose elements the result contains, or computes with; not those that only choose.
     """
     if call.op in TAKING:
@@ -114,7 +114,7 @@ def _kept_from(call: Call, sources: list[Tensor]) -> list[Tensor]:
     return [t for t in sources if t is not call.named.get("condition")]
 
 
-def _of_data(call: Call, sources: list[Tensor]) -> Elements:
+def _of_data(call: NamedCall, sources: list[Tensor]) -> Elements:
     """Returns the elements made from elements that the user gives: they are the user's, too, except for
     integers that an operator makes itself, about which nothing is known.
     """
@@ -125,7 +125,7 @@ def _of_data(call: Call, sources: list[Tensor]) -> Elements:
     return ANY_CHOICE if own else None
 
 
-def _taken_from(call: Call) -> Dim | None:
+def _taken_from(call: NamedCall) -> Dim | None:
     """Returns the common value of all elements of the first argument, if a call takes some of these: which
     ones the data choose makes no difference. None where they have no common value.
     """
@@ -133,7 +133,7 @@ def _taken_from(call: Call) -> Dim | None:
     return one if isinstance(one, int) else None
 
 
-def _mask(call: Call) -> Any:
+def _mask(call: NamedCall) -> Any:
     found = truths(call)
     if found is not None:
         same = isinstance(found.some, bool) and found.some == found.every
@@ -143,7 +143,7 @@ def _mask(call: Call) -> Any:
     return structs.replace(call.result, elements=UNTRACKED) if decided else call.result
 
 
-def _several(call: Call) -> Any:
+def _several(call: NamedCall) -> Any:
     """Returns several results, each with the facts about its elements."""
     if not all(isinstance(part, Tensor) for part in call.result):
         return call.result
@@ -179,7 +179,7 @@ WITH_PLACES = SEVERAL.keys() - frozenset(
 """Operators that return, besides elements of their argument, the indices of these."""
 
 
-def _parts(call: Call, laws: Any, sources: list[Tensor]) -> Iterator[Tensor]:
+def _parts(call: NamedCall, laws: Any, sources: list[Tensor]) -> Iterator[Tensor]:
     by_data = any(map(is_data, sources))
     for part, law in zip(call.result, laws, strict=False):
         found = followed(replace(call, result=part), law, part)

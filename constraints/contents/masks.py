@@ -17,7 +17,7 @@ from ..terms.formula import Formula, all_of, any_of, eq, ge, gt, le, lt, ne, neg
 from .cycles import is_run
 from .dtypes import INTEGRAL
 from .functions import corners, settled
-from .laws.calls import Call
+from .laws.calls import NamedCall
 from .laws.images import placed
 from .laws.transfers import LAWS, followed
 from .values import extremes, pieces_of, surely
@@ -96,7 +96,7 @@ def whether_some(tensor: Tensor) -> Formula | None:
     return None if found is None else found.some
 
 
-def truths(call: Call) -> Truths | None:
+def truths(call: NamedCall) -> Truths | None:
     """Returns the facts about the elements of a mask that sizes decide; None where data decide them, or it is
     not known how.
     """

@@ -17,7 +17,7 @@ from .dtypes import INTEGRAL, WHOLE, width
 from .functions import Corners, corners, settled
 from .indices import INDICES, approximate, require_data, require_in_range, require_some
 from .laws.arithmetic import require_exact
-from .laws.calls import CASTS, Call, of_number
+from .laws.calls import CASTS, NamedCall, of_number
 from .laws.makers import drawn_between
 from .values import of, pieces_of
 
@@ -144,7 +144,7 @@ def _require_operands(c: Context, op: str, named: Named, result: Any) -> None:
         if op == "randperm":
             c.require(le(result.shape[0], most + 1), f"numbers below {result.shape[0]} as {result.dtype}")
         if op in ("randint", "randint_like"):
-            span = drawn_between(Call(op, named, result, c.at_least))
+            span = drawn_between(NamedCall(op, named, result, c.at_least))
             for end in (span.low, span.high) if isinstance(span, Span) else ():
                 _require_held(c, end, least, most, result)
         if op == "random" and isinstance(high := named.get("high", named.get("low")), int | Term):

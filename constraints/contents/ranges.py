@@ -42,7 +42,7 @@ class Usual(NamedTuple):
         return Usual(self.always, self.never)
 
 
-class Program(Protocol):
+class ProgramValues(Protocol):
     """The calls and values of a program, by reference."""
 
     def made(self, ref: int) -> Made | None: ...
@@ -59,7 +59,7 @@ DEPTH: Final = 8
 class Ranges:
     """Answers about the values of a program, each found by looking a few calls back."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: ProgramValues) -> None:
         self._program = program
 
     def made(self, ref: int) -> Made | None:

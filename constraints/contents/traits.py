@@ -53,7 +53,7 @@ class Border:
 
 
 @dataclass(frozen=True, slots=True)
-class Count:
+class TrueCount:
     """The elements are not negative, and their sum is the number of true elements of a mask, or `of` less
     that number.
     """
@@ -64,7 +64,7 @@ class Count:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Columns:
     """Columns of a tensor, `[..., n]`: all of them, or those that a mask picks; all rows of them, or one."""
 
     source: int
@@ -79,8 +79,8 @@ class Part:
 class Comparison:
     """True where two tensors `[n]` have equal elements, or else where they differ."""
 
-    left: tuple[Part, ...]
-    right: tuple[Part, ...]
+    left: tuple[Columns, ...]
+    right: tuple[Columns, ...]
     equal: bool
 
 
@@ -112,10 +112,10 @@ class Traits:
     """
     root: int | None = None
     """The mask whose integer form, or running sums, this tensor is; None for the tensor itself."""
-    count: Count | None = None
+    count: TrueCount | None = None
     kin: int | None = None
     """The tensor whose elements it has, in some order, as far as counts go; None for the tensor itself."""
-    parts: tuple[Part, ...] = ()
+    parts: tuple[Columns, ...] = ()
     """The columns of integers, side by side; empty for the tensor's own."""
     compares: Comparison | None = None
     places: Shape | None = None
@@ -135,7 +135,7 @@ NOTHING: Final = Traits()
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class CallStep:
     """A call, as effects see it: `result` is one of its results, `part` its number among several."""
 
     c: Context
@@ -157,7 +157,7 @@ class Step:
 NO_TENSOR: Final = Tensor((), None)
 Found: TypeAlias = "dict[str, Any]"
 """Some traits, by their names; None and empty ones are unknown."""
-Effect: TypeAlias = Callable[[Step], Found]
+Effect: TypeAlias = Callable[[CallStep], Found]
 """Returns the traits of a result from those of an operator's input; `elements` are facts about its elements.
 """
 
@@ -268,7 +268,7 @@ class Contents:
     ) -> tuple[Value, bool]:
         if not isinstance(result, Tensor):
             return result, False
-        step, told = Step(c, self, op, named, result, part), False
+        step, told = CallStep(c, self, op, named, result, part), False
         if part is None and isinstance(result.elements, Span) and result.elements.attained:
             result, told = self._perhaps_unattained(step)
         effects = EFFECTS.get(op)
@@ -285,7 +285,7 @@ class Contents:
             self._made.append((result, Traits(**found)))
         return result, True
 
-    def _perhaps_unattained(self, step: Step) -> tuple[Tensor, bool]:
+    def _perhaps_unattained(self, step: CallStep) -> tuple[Tensor, bool]:
         """Returns the result, whose extremes are marked as perhaps unattained unless all its sources are
         free, and whether that depends on more than the arguments alone.
         """
@@ -310,11 +310,11 @@ class Contents:
 
     # ---- how many are true
 
-    def count(self, tensor: Tensor) -> Count | None:
+    def count(self, tensor: Tensor) -> TrueCount | None:
         """Returns the count of a tensor. A mask without one counts its own true elements."""
         found = self.of(tensor).count
         if found is None and tensor.dtype == "bool" and (ref := self.ref(tensor)) is not None:
-            return Count(ref, tensor)
+            return TrueCount(ref, tensor)
         return found
 
     def kin(self, tensor: Tensor) -> int | None:
@@ -343,7 +343,7 @@ class Contents:
             total = total + (left.size if agree == comparison.equal else 0)
         return total
 
-    def _agree(self, left: Part, right: Part) -> bool | None:
+    def _agree(self, left: Columns, right: Columns) -> bool | None:
         """Returns whether all pairs of elements are equal (True), or no pair (False); None where it is not
         known.
         """
@@ -363,7 +363,7 @@ class Contents:
         compared = len(picked.left) == len(picked.right) == 1 and rows == {left.row, right.row}
         return picked.equal if compared else None
 
-    def total(self, c: Context, count: Count) -> Dim:
+    def total(self, c: Context, count: TrueCount) -> Dim:
         """Returns the sum of elements that count the true ones of a mask."""
         trues = self._trues(count.mask, c.certain)
         if trues is None:
@@ -416,18 +416,18 @@ class Contents:
         found = self.of(tensor).source
         return self.ref(tensor) if found is None else found
 
-    def parts(self, tensor: Tensor) -> tuple[Part, ...]:
+    def parts(self, tensor: Tensor) -> tuple[Columns, ...]:
         """Returns the columns of a tensor of integers, side by side; empty where its origin is not known."""
         own, ref = self.of(tensor).parts, self.ref(tensor)
         if own or ref is None or not tensor.shape:
             return own
-        return (Part(ref, tensor.elements, tensor.shape[-1]),)
+        return (Columns(ref, tensor.elements, tensor.shape[-1]),)
 
 
 # ---- effects
 
 
-def _free(step: Step) -> Found:
+def _free(step: CallStep) -> Found:
     """Returns the free elements of the result. Arbitrary elements stay so where they are moved, compared with
     a number, or negated.
 
@@ -455,7 +455,7 @@ def _free(step: Step) -> Found:
     return {"free": border}
 
 
-def _padded(step: Step) -> Border | None:
+def _padded(step: CallStep) -> Border | None:
     """Returns the border of a `pad` with a number, where no side is cropped."""
     sides, value = step.named.get("pad"), step.named.get("value")
     value = 0 if value is None else value
@@ -466,7 +466,7 @@ def _padded(step: Step) -> Border | None:
     return Border(step.input.shape, int(value)) if whole else None
 
 
-def _sums_within(step: Step) -> Found:
+def _sums_within(step: CallStep) -> Found:
     """Returns the border of sums: summands within a border of zeros, if nothing else is counted."""
     border, span, axis = step.of(step.input).free, step.result.elements, step.named.get("dim")
     if border is None or border.shape is None or border.value != 0 or not isinstance(axis, int):
@@ -476,7 +476,7 @@ def _sums_within(step: Step) -> Found:
     return {"elements": replace(span, high=border.shape[axis]), "sums": border}
 
 
-def _same_root(step: Step) -> Found:
+def _same_root(step: CallStep) -> Found:
     """Returns the root: a mask as integers, and running sums of it, grow together with the mask, and no
     others do. Floats that the data decide have none.
     """
@@ -486,12 +486,12 @@ def _same_root(step: Step) -> Found:
     return {"root": step.known.root(step.input) if alone else None}
 
 
-def _same_sums(step: Step) -> Found:
+def _same_sums(step: CallStep) -> Found:
     border, span = step.of(step.input).sums, step.result.elements
     return {"sums": border, "elements": span} if border is not None and isinstance(span, Span) else {}
 
 
-def _times_summed(step: Step) -> Found:
+def _times_summed(step: CallStep) -> Found:
     """Returns the exact range of running sums multiplied by their summands."""
     border, span = step.of(step.input).sums, step.result.elements
     if border is None or not isinstance(span, Span) or step.of(step.named.get("other")).free != border:
@@ -499,7 +499,7 @@ def _times_summed(step: Step) -> Found:
     return {"elements": span}
 
 
-def _same_count(step: Step) -> Found:
+def _same_count(step: CallStep) -> Found:
     """Returns the count of the input: the elements stay as they are, in some order."""
     known, input, result = step.known, step.input, step.result
     same = result.dtype == input.dtype
@@ -508,11 +508,11 @@ def _same_count(step: Step) -> Found:
     return {"count": found, "kin": found and known.kin(input)}
 
 
-def _summed_count(step: Step) -> Found:
+def _summed_count(step: CallStep) -> Found:
     return {"count": step.known.count(step.input) if step.result.dtype in COUNTED - {"bool"} else None}
 
 
-def _negated(step: Step) -> Found:
+def _negated(step: CallStep) -> Found:
     """Returns the traits of a negation: the other elements are true, so the count is the rest, and the
     comparison is reversed.
     """
@@ -526,7 +526,7 @@ def _negated(step: Step) -> Found:
     }
 
 
-def _compared(step: Step) -> Found:
+def _compared(step: CallStep) -> Found:
     """Returns the comparison of two rows, or of a column of positions with a number; `eq` with 0 negates a
     mask.
     """
@@ -548,7 +548,7 @@ def _compared(step: Step) -> Found:
     return {"compares": Comparison(*sides, step.op == "eq")}
 
 
-def _laid_out(step: Step) -> Found:
+def _laid_out(step: CallStep) -> Found:
     """Returns the count of `[m]`, `[*b, 1] -> [*b, m]`, which is true at indices 0 to m - 1 of each row below
     the row's count. A row has as many as its count, since m is the greatest of them.
 
@@ -566,7 +566,7 @@ def _laid_out(step: Step) -> Found:
     return {"count": found if laid else None}
 
 
-def _greatest(step: Step) -> Found:
+def _greatest(step: CallStep) -> Found:
     """Returns the greatest count as a number that the data decides, the same for the same counts."""
     input, c = step.input, step.c
     found = step.known.count(input) if input.dtype != "bool" else None
@@ -581,7 +581,7 @@ def _greatest(step: Step) -> Found:
     return {"elements": Affine(step.known.number("most", step.known.kin(input), make))}
 
 
-def _is_one(step: Step) -> bool:
+def _is_one(step: CallStep) -> bool:
     """Returns whether the result is one element of all."""
     return step.result.rank == 0 and step.part is None and not isinstance(step.named.get("dim"), Tensor)
 
@@ -593,30 +593,30 @@ def _among(total: Dim, most: Term) -> Formula:
     return all_of((le(most, total), any_of((ge(most, 1), eq(total, 0)))))
 
 
-def _same_data(step: Step) -> Found:
+def _same_data(step: CallStep) -> Found:
     """Returns the source of the input: the same elements, some of them several times, or no elements at all.
     """
     return {"source": step.known.source(step.input) if _is_data(step) else None}
 
 
-def _extreme(step: Step) -> Found:
+def _extreme(step: CallStep) -> Found:
     source = step.known.source(step.input) if _is_data(step) and _is_one(step) else None
     return {} if source is None else {"extreme": (EXTREMES[step.op], source)}
 
 
-def _is_data(step: Step) -> bool:
+def _is_data(step: CallStep) -> bool:
     """Returns whether integers that the user gives remain such integers."""
     input, same = step.input, step.result.dtype == step.input.dtype
     return step.part is None and input.elements is None and input.dtype in INTEGRAL and same
 
 
-def _same_parts(step: Step) -> Found:
+def _same_parts(step: CallStep) -> Found:
     input, result = step.input, step.result
     same = input.dtype in INTEGRAL and result.dtype == input.dtype and result.shape == input.shape
     return {"parts": step.known.parts(input)} if same else {}
 
 
-def _side_by_side(step: Step) -> Found:
+def _side_by_side(step: CallStep) -> Found:
     """The edges of a graph are columns of two nodes.
 
     A program that drops the edges from a node to itself and puts one for each node behind, `cat([edges[:,
@@ -631,7 +631,7 @@ def _side_by_side(step: Step) -> Found:
     return {"parts": (*chain.from_iterable(parts),)}
 
 
-def _chosen(step: Step) -> Found:
+def _chosen(step: CallStep) -> Found:
     """Returns the part that a row, or the columns picked by a mask, are; nothing is known of other parts of a
     tensor.
     """
@@ -654,7 +654,7 @@ def _chosen(step: Step) -> Found:
     return {}
 
 
-def _picked(known: Contents, input: Tensor, mask: Tensor, size: Dim) -> tuple[Part, ...]:
+def _picked(known: Contents, input: Tensor, mask: Tensor, size: Dim) -> tuple[Columns, ...]:
     """Returns the columns that a mask picks from a tensor of one part; columns of any other tensor are the
     tensor's own.
     """
@@ -663,14 +663,14 @@ def _picked(known: Contents, input: Tensor, mask: Tensor, size: Dim) -> tuple[Pa
         return ()
     if len(parts) == 1 and parts[0].mask is None:
         return (replace(parts[0], mask=mask_ref, size=size),)
-    return (Part(ref, input.elements, size, mask_ref),)
+    return (Columns(ref, input.elements, size, mask_ref),)
 
 
-def _is_row_of(part: Part, source: int) -> bool:
+def _is_row_of(part: Columns, source: int) -> bool:
     return part.source == source and part.mask is None and part.row is not None
 
 
-def _progression(part: Part) -> Affine | None:
+def _progression(part: Columns) -> Affine | None:
     """Returns the elements as a function of the column, or None."""
     if not isinstance(part.elements, Affine):
         return None
@@ -679,7 +679,7 @@ def _progression(part: Part) -> Affine | None:
     return Affine(start, tuple((axis, step) for axis, step in part.elements.steps if axis == -1))
 
 
-def _found_all(step: Step) -> Found:
+def _found_all(step: CallStep) -> Found:
     """`torch.ones(b, m).nonzero()` has a row `i, j` for each element, in their order, that of a diagonal
     matrix a row `i, i` for each element of the diagonal.
 
@@ -701,7 +701,7 @@ def _found_all(step: Step) -> Found:
     return {"places": shape, "elements": Pieces((*pieces,))}
 
 
-def _column(step: Step) -> Found:
+def _column(step: CallStep) -> Found:
     shape, index, dim = step.of(step.input).places, step.named.get("index"), step.named.get("dim")
     if shape is None:
         return {}
@@ -712,7 +712,7 @@ def _column(step: Step) -> Found:
     return {"column": Column(shape, index % len(shape))}
 
 
-def _unique(step: Step) -> Found:
+def _unique(step: CallStep) -> Found:
     """Returns the trait of the distinct indices along the axis: all of them, each once."""
     column = step.of(step.input).column
     if column is None or column.equal is not None or step.part or step.named.get("sorted", True) is not True:
@@ -730,12 +730,12 @@ def is_sparse(value: Value) -> bool:
 SPARSE_LAYOUTS: Final = (Layout.COO, Layout.COALESCED, Layout.CSR)
 
 
-def _stores_values(step: Step) -> Found:
+def _stores_values(step: CallStep) -> Found:
     values = step.named.get("values")
     return {"stored": 0 if values is None else values.shape[0]} if is_sparse(step.result) else {}
 
 
-def _stores_as_many(step: Step) -> Found:
+def _stores_as_many(step: CallStep) -> Found:
     """Returns the number of stored elements: as many as are given, if no two have the same index."""
     merged = step.input.layout is Layout.COO and step.result.layout is not Layout.COO
     return {"stored": None if merged or not is_sparse(step.result) else step.of(step.input).stored}

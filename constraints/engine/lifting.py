@@ -38,7 +38,7 @@ from ..terms.dims import Dim, Term, maximum, substitute, sym, symbols
 from ..terms.equations import Equations
 from ..terms.formula import Formula, all_of, any_of, eq, free_symbols, ge, le, negate
 from ..terms.intervals import Bounds
-from ..terms.parts import Part, Row, count, depth, dim_at, rank
+from ..terms.parts import Row, RowPart, count, depth, dim_at, rank
 from ..terms.relations import Relation, relation
 from ..terms.rows import DEEPEST, Deeper, as_dim, has_rows, is_dim, names, place_of, rank_of, row_of
 from .broadcasting import broadcast
@@ -588,13 +588,16 @@ def _melted(g: Caller, tensor: Tensor) -> Tensor:
     return _replaced(tensor, (value,), value)
 
 
-def _count(g: Caller, part: Part) -> Dim:
+def _count(g: Caller, part: RowPart) -> Dim:
     """Returns the product of a part of a row: of its dims and of the rest between, where these are certainly
     disjoint.
     """
     leading, trailing = depth(g.domain.symbols, part.name)
     first, last = max(leading, part.start), max(trailing, part.stop)
-    inner, outer = count(Part(part.name, first, last)), [*range(part.start, first), *range(-last, -part.stop)]
+    inner, outer = (
+        count(RowPart(part.name, first, last)),
+        [*range(part.start, first), *range(-last, -part.stop)],
+    )
     one_sided = (part.start == 0 and first == 0) or (part.stop == 0 and last == 0)
     if one_sided or g.at_least(rank(part.name), first + last):
         dims: tuple[Dim, ...] = (inner, *(dim_at(part.name, i) for i in outer))
@@ -890,7 +893,7 @@ def _joined(g: Caller, named: dict[str, Any], rowed: list[Tensor]) -> dict[str, 
     return _mapped(named, lambda t: _with_row(t, row))
 
 
-def _equate(g: Caller, a: Part, b: Part) -> None:
+def _equate(g: Caller, a: RowPart, b: RowPart) -> None:
     """Requires two parts of rows to have the same dims."""
     if a == b:
         return

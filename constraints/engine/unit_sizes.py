@@ -31,12 +31,12 @@ _TO_THREE: Final = 2
 """Sizes up to this have a case each; one more case covers all greater ones."""
 
 
-class Undecided(Exception):
+class LayoutUndecided(Exception):
     """Raised where the layout depends on more than is known in this case."""
 
 
 @dataclass(slots=True)
-class Case(Situation):
+class SizeCase(Situation):
     """A context in which some sizes are numbers and others have larger lower bounds.
 
     Rules are applied again in it; their requirements are recorded already.
@@ -108,7 +108,7 @@ class Case(Situation):
                 order[id(one)] = one
             elif one.layout is Layout.UNKNOWN and id(one) not in order and id(one) not in self.found:
                 if id(one) not in self.made or len(order) > LONGEST:
-                    raise Undecided
+                    raise LayoutUndecided
                 _, made = self.made[id(one)]
                 waiting.append((one, True))
                 waiting.extend((each, False) for each in tensors(tuple(made.named.values())))
@@ -119,7 +119,7 @@ class Case(Situation):
         result = made.rule(self, self._named(made))
         part = result if made.place is None else result[made.place] if isinstance(result, tuple) else None
         if not isinstance(part, Tensor) or part.layout is Layout.UNKNOWN:
-            raise Undecided
+            raise LayoutUndecided
         shape, layout = tuple(self.here(n) for n in tensor.shape), self.here(part.layout)
         self.found[id(tensor)] = structs.replace(part, shape=shape, layout=layout, elements=None)
 
@@ -152,28 +152,28 @@ class Case(Situation):
     def fresh(
         self, hint: str, low: Dim | None, high: Dim | None, also: Callable[[Term], Formula] | None = None
     ) -> Term:
-        raise Undecided
+        raise LayoutUndecided
 
     def trues(self, mask: Tensor) -> Dim:
-        raise Undecided
+        raise LayoutUndecided
 
     def stored(self, tensor: Tensor) -> Dim:
-        raise Undecided
+        raise LayoutUndecided
 
     def dataless(self, tensor: Tensor, *, numbers: bool = False) -> Formula:
-        raise Undecided
+        raise LayoutUndecided
 
     def range_of(self, tensor: Tensor) -> tuple[Dim | float | None, Dim | float | None]:
-        raise Undecided
+        raise LayoutUndecided
 
     def is_data(self, dim: Dim) -> bool:
-        raise Undecided
+        raise LayoutUndecided
 
     def memory_of(self, tensor: Tensor) -> tuple[Dim, Dim] | None:
         return None
 
     def at_rest(self, target: Tensor) -> Formula:
-        raise Undecided
+        raise LayoutUndecided
 
     def unchecked(self, formula: Formula) -> None:
         """Ignores the condition, which is recorded for all sizes already."""
@@ -187,7 +187,7 @@ class Case(Situation):
     def number(self, dim: Dim) -> int:
         if isinstance(dim, int):
             return dim
-        raise Undecided
+        raise LayoutUndecided
 
     def choose(self, formula: Formula, reason: str) -> bool:
         if isinstance(formula, bool):
@@ -196,12 +196,12 @@ class Case(Situation):
             return True
         if self.bounds.certain(negate(formula)):
             return False
-        raise Undecided
+        raise LayoutUndecided
 
 
 def cases_of(
     tensor: Tensor, known: Known, bounds: Bounds, equations: Equations
-) -> list[tuple[Case, Tensor]] | None:
+) -> list[tuple[SizeCase, Tensor]] | None:
     """Returns the tensor in cases, with its layout in each; None where they cannot be found. One of the cases
     holds whatever the sizes are.
 
@@ -214,10 +214,10 @@ def cases_of(
 
 
 def _found(
-    atoms: list[Atom], most: int, tensor: Tensor, case_of: Callable[[Mapping[Atom, int], int], Case]
-) -> list[tuple[Case, Tensor]] | None:
+    atoms: list[Atom], most: int, tensor: Tensor, case_of: Callable[[Mapping[Atom, int], int], SizeCase]
+) -> list[tuple[SizeCase, Tensor]] | None:
     """A case that does not say enough is cut by the next of the atoms."""
-    found: list[tuple[Case, Tensor]] = []
+    found: list[tuple[SizeCase, Tensor]] = []
     waiting: list[dict[Atom, int]] = [{}]
     for _ in range(MOST_CASES):
         if not waiting:
@@ -230,7 +230,7 @@ def _found(
             found.append((case, case.tensor(tensor)))
         except Refused:
             continue
-        except Undecided:
+        except LayoutUndecided:
             at_least = case.bounds.at_least
             atom = next((a for a in atoms if a not in sizes and not at_least(lone(a), most + 1)), None)
             if atom is None or not at_least(lone(atom), 0):
@@ -241,14 +241,14 @@ def _found(
 
 def _case(
     sizes: Mapping[Atom, int], most: int, *, known: Known, bounds: Bounds, equations: Equations
-) -> Case:
+) -> SizeCase:
     here = bounds.copy()
     for atom, n in sizes.items():
         here.learn(eq(lone(atom), n) if n <= most else ge(lone(atom), n))
     numbers = {atom: n for atom, n in sizes.items() if n <= most}
     least = {atom: n for atom, n in sizes.items() if n > most}
     found = known.in_case((most, frozenset(sizes.items())))
-    case = Case(numbers, least, known.made, here, equations, found)
+    case = SizeCase(numbers, least, known.made, here, equations, found)
     for formula in [*bounds.sums()] if numbers else ():
         here.learn(case.here(formula))
     return case

@@ -306,7 +306,7 @@ class _Reader:
         else:
             name = _symbol_of(path)
         self.rows[name] = None
-        return rows.as_dim((parts.Part(name),))
+        return rows.as_dim((parts.RowPart(name),))
 
     def _dtype(self) -> str:
         tokens = self._tokens

@@ -170,7 +170,7 @@ def slice_scatter(
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptDim:
     """A dim of the result that comes from a slice, an ellipsis or None."""
 
     size: Dim
@@ -191,7 +191,7 @@ class Picked:
     values: tuple[Dim, ...] = ()
 
 
-Part = Kept | Picked
+Part = KeptDim | Picked
 
 
 def indexed(c: Context, input: Tensor, items: Sequence[Any]) -> tuple[list[Part], Tensor]:
@@ -213,16 +213,16 @@ def indexed(c: Context, input: Tensor, items: Sequence[Any]) -> tuple[list[Part]
     parts: list[Part] = []
     for item in items:
         if isinstance(item, Ellipses):
-            parts += (Kept(*next(source)) for _ in range(input.rank - spoken))
+            parts += (KeptDim(*next(source)) for _ in range(input.rank - spoken))
         elif item is None:  # a new dim has the stride of a contiguous tensor around the next one
             at = input.rank - length_hint(source)
-            parts.append(Kept(1, 1 if at == input.rank else _times(input.shape[at], strides[at])))
+            parts.append(KeptDim(1, 1 if at == input.rank else _times(input.shape[at], strides[at])))
         else:
             parts += _part(c, item, source)
-    parts += (Kept(*dim) for dim in source)
+    parts += (KeptDim(*dim) for dim in source)
     picked = [i for i, part in enumerate(parts) if isinstance(part, Picked)]
     if not picked:
-        kept = [part for part in parts if isinstance(part, Kept)]
+        kept = [part for part in parts if isinstance(part, KeptDim)]
         steps = tuple(p.stride for p in kept if p.stride is not None)
         shape = tuple(p.size for p in kept)
         return parts, with_strides(input, shape, steps if len(steps) == len(shape) else None)
@@ -309,11 +309,11 @@ def _part(c: Context, item: Any, source: Iterator[tuple[Dim, Dim | None]]) -> It
             c.refuse(f"{item} is no index: it is neither integral nor boolean", IndexError)
 
 
-def _slice_part(c: Context, item: Slice, size: Dim, stride: Dim | None) -> Kept:
+def _slice_part(c: Context, item: Slice, size: Dim, stride: Dim | None) -> KeptDim:
     start, stop, step = (_bound(c, bound) for bound in (item.start, item.stop, item.step))
     if UNKNOWN in (start, stop, step):
-        return Kept(c.fresh("slice", 0, size), None)
-    return Kept(*sliced(c, size, stride, start, stop, step, ValueError))  # type: ignore[arg-type]
+        return KeptDim(c.fresh("slice", 0, size), None)
+    return KeptDim(*sliced(c, size, stride, start, stop, step, ValueError))  # type: ignore[arg-type]
 
 
 UNKNOWN = Number("int")
@@ -351,7 +351,7 @@ def _gathered(c: Context, input: Tensor, parts: list[Part], picked: list[int]) -
     shape = broadcast(c, *(part.shape for part in indices), error=IndexError)
     first, last = picked[0], picked[-1]
     together = last - first + 1 == len(picked)
-    kept = [part for part in parts if isinstance(part, Kept)]
+    kept = [part for part in parts if isinstance(part, KeptDim)]
     before = kept[:first] if together else []
     after = kept[len(before) :]
     result = (*(p.size for p in before), *shape, *(p.size for p in after))
@@ -387,7 +387,7 @@ def _index_strides(c: Context, part: Shape, whole: Shape) -> Sequence[Dim | None
     return found
 
 
-def _falls(outer: Kept, inner: Kept) -> bool:
+def _falls(outer: KeptDim, inner: KeptDim) -> bool:
     """Returns whether one stride is surely no less than the other.
 
     A stride of 0 does not restrict the order.

@@ -156,7 +156,7 @@ def unknown(c: Context, what: str) -> Term:
 
 
 @dataclass(frozen=True, slots=True)
-class Root(Number):
+class FloatRoot(Number):
     """The float nearest to the square root of a size."""
 
     of: Dim
@@ -178,7 +178,7 @@ def _scaled(value: Scalar) -> tuple[Dim, int] | None:
 def sym_pow(c: Context, a: Scalar, b: Scalar) -> Scalar:
     """`a, b -> a**b`, an integer where a is an integer and b a non-negative integer"""
     if b == 0.5 and (scaled := _scaled(a)) is not None and scaled[1] == 1 and isinstance(scaled[0], Term):
-        return Root("float", scaled[0])
+        return FloatRoot("float", scaled[0])
     if is_known(a) and is_known(b):
         return a**b  # type: ignore[operator]
     if isinstance(a, Term) and isinstance(b, int) and b >= 0:
@@ -242,7 +242,7 @@ def sym_float(c: Context, a: Scalar) -> Scalar:
     """`a -> float(a)`"""
     if isinstance(a, Term):
         return Quotient("float", a, 1)
-    if isinstance(a, Quotient | Root):
+    if isinstance(a, Quotient | FloatRoot):
         return a
     return float(a) if is_known(a) else Number("float")  # type: ignore[arg-type]
 
@@ -254,20 +254,20 @@ def rounded(calculate: Callable[[Any], int]) -> Callable[..., Any]:
         """`a -> ∘a`, an integer"""
         if isinstance(a, Term):
             return a
-        if isinstance(a, Quotient | Root) and (found := _rounded(c, calculate, a)) is not None:
+        if isinstance(a, Quotient | FloatRoot) and (found := _rounded(c, calculate, a)) is not None:
             return found
         return calculate(a) if is_known(a) else unknown(c, "a rounded float")
 
     return rule
 
 
-def _rounded(c: Context, calculate: Callable[[Any], int], value: Quotient | Root) -> Dim | None:
+def _rounded(c: Context, calculate: Callable[[Any], int], value: Quotient | FloatRoot) -> Dim | None:
     """⌊√n⌋ is `isqrt(n)`. ⌊a/b⌋ is `a // b`, ⌈a/b⌉ is `-(-a // b)`; towards zero is down where a/b >= 0.
 
     The nearest integer, the even one of two: q = (2a + b)//2b, less 1 where it is odd and 2b divides 2a + b.
     """
     down = calculate in (math.floor, math.trunc, int)
-    if isinstance(value, Root):
+    if isinstance(value, FloatRoot):
         return square_root(value.of) if down and c.at_least(value.of, 0) else None
     over, under = value.over, value.under
     positive = c.at_least(over, 0) and c.at_least(under, 1)
@@ -286,7 +286,7 @@ def of_float(calculate: Callable[[float], float]) -> Callable[..., Any]:
         """`a -> ∘a`, a float"""
         scaled = _scaled(a) if calculate is math.sqrt else None
         if scaled is not None and scaled[1] == 1 and isinstance(scaled[0], Term):
-            return Root("float", scaled[0])
+            return FloatRoot("float", scaled[0])
         return calculate(a) if is_known(a) else Number("float")  # type: ignore[arg-type]
 
     return rule

@@ -14,7 +14,7 @@ PERIODS: Final = range(2, 13)
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class Selection:
     """The selected numbers: how many there are, and `at`, which gives the j-th of them, counted from 0, or
     None where no dim expresses it.
     """
@@ -23,7 +23,7 @@ class Chosen:
     at: Callable[[Dim], Dim] | None
 
 
-def chosen(formula: Formula, k: str, first: int, end: Dim) -> Chosen | None:
+def chosen(formula: Formula, k: str, first: int, end: Dim) -> Selection | None:
     """Returns the numbers k with first <= k < end that satisfy the formula; None where no dims express them.
 
     `end` is at least `first`.
@@ -31,7 +31,7 @@ def chosen(formula: Formula, k: str, first: int, end: Dim) -> Chosen | None:
     return _periodic(formula, k, first, end) or _bounded(formula, k, first, end)
 
 
-def _periodic(formula: Formula, k: str, first: int, end: Dim) -> Chosen | None:
+def _periodic(formula: Formula, k: str, first: int, end: Dim) -> Selection | None:
     """Returns the numbers that satisfy a formula of period m, one that is true of k + m exactly where it is
     true of k.
 
@@ -45,7 +45,7 @@ def _periodic(formula: Formula, k: str, first: int, end: Dim) -> Chosen | None:
                 return None
             starts = [f for f, truth in truths.items() if truth]
             count = total(ceildiv(end - f, m) for f in starts)
-            return Chosen(count, _in_turn(starts, m) if starts else None)
+            return Selection(count, _in_turn(starts, m) if starts else None)
     return None
 
 
@@ -63,7 +63,7 @@ def _in_turn(starts: list[int], step: int) -> Callable[[Dim], Dim]:
     return at
 
 
-def _bounded(formula: Formula, k: str, first: int, end: Dim) -> Chosen | None:
+def _bounded(formula: Formula, k: str, first: int, end: Dim) -> Selection | None:
     """Returns the numbers that satisfy bounds: `k + c >= 0` holds from -c on, `c - k >= 0` up to c."""
     if not isinstance(formula, Compare) or formula.op != ">=" or not isinstance(formula.term, Term):
         return None
@@ -77,4 +77,4 @@ def _bounded(formula: Formula, k: str, first: int, end: Dim) -> Chosen | None:
         high = minimum(end, rest + 1)
     else:
         return None
-    return Chosen(maximum(0, high - low), lambda j: low + j)
+    return Selection(maximum(0, high - low), lambda j: low + j)

@@ -15,7 +15,7 @@ _DIM: Final = re.compile(r"(\w+)\[(-?\d+)\]")
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Part:
+class RowPart:
     """The dims of a row from `start` on, without the last `stop` of them; empty if the row is too short."""
 
     name: str
@@ -28,7 +28,7 @@ class Part:
     @property
     def short(self) -> str:
         """Returns the part as the names of symbols write it: for a whole row the name alone."""
-        return self.name if self == Part(self.name) else str(self)
+        return self.name if self == RowPart(self.name) else str(self)
 
     @property
     def rank(self) -> Dim:
@@ -36,7 +36,7 @@ class Part:
         return maximum(rank(self.name) - cut, 0) if cut else rank(self.name)
 
 
-Row: TypeAlias = tuple[Part, ...]
+Row: TypeAlias = tuple[RowPart, ...]
 """Parts of rows, in order, that are broadcast to one another; most often a single part."""
 
 
@@ -50,7 +50,7 @@ def dim_at(name: str, index: int) -> Term:
     return sym(f"{name}[{index}]")
 
 
-def count(part: Part) -> Term:
+def count(part: RowPart) -> Term:
     """The product of a part of a row, as a symbol of its own."""
     return sym(f"numel({part.short})")
 
@@ -67,7 +67,7 @@ def depth(symbols: Iterable[str], name: str) -> tuple[int, int]:
     return max((i + 1 for i in indices if i >= 0), default=0), max((-i for i in indices if i < 0), default=0)
 
 
-def known_dim(part: Part, back: int, length: int | None, symbols: Container[str]) -> Term | None:
+def known_dim(part: RowPart, back: int, length: int | None, symbols: Container[str]) -> Term | None:
     """Returns the symbol of the dim of a part that is `back` dims from its end (1 is the last), or None.
 
     Where the part is known to have `length` dims, symbols that count from the other end are found, too.

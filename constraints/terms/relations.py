@@ -22,7 +22,7 @@ from typing import Final, TypeAlias
 
 from .dims import Dim, Term, sym
 from .formula import Formula, all_of, any_of, eq, ge, le, ne, negate
-from .parts import Part, Row, count, depth, dim_at, known_dim, rank
+from .parts import Row, RowPart, count, depth, dim_at, known_dim, rank
 
 _RELATION: Final = re.compile(r"(broadcast|equal|expands|within)\((.*)\)")
 _PART: Final = re.compile(r"(\w+)(?:\[(\d*):(?:-(\d+))?\])?")
@@ -35,7 +35,7 @@ CASES: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
-class _Law:
+class _RelationLaw:
     """The law of a relation, for two dims at the same index and for the ranks of two parts."""
 
     dims: Callable[[Dim, Dim], Formula]
@@ -54,15 +54,15 @@ def _apart(a: Dim | None, b: Dim | None) -> Formula:
     return negate(_broadcast(a, b))
 
 
-_LAWS: Final[Mapping[str, _Law]] = {
-    "broadcast": _Law(_broadcast, lambda a, b: True, _apart),
-    "equal": _Law(eq, eq, lambda a, b: True if a is None or b is None else ne(a, b)),
-    "expands": _Law(
+_LAWS: Final[Mapping[str, _RelationLaw]] = {
+    "broadcast": _RelationLaw(_broadcast, lambda a, b: True, _apart),
+    "equal": _RelationLaw(eq, eq, lambda a, b: True if a is None or b is None else ne(a, b)),
+    "expands": _RelationLaw(
         lambda a, b: any_of((eq(a, 1), eq(a, b))),
         le,
         lambda a, b: a is None or (ne(a, 1) if b is None else all_of((ne(a, 1), ne(a, b)))),
     ),
-    "within": _Law(le, eq, lambda a, b: a is None or (ne(a, 1) if b is None else ge(a, b + 1))),
+    "within": _RelationLaw(le, eq, lambda a, b: a is None or (ne(a, 1) if b is None else ge(a, b + 1))),
 }
 
 _IMPLIED: Final = {
@@ -97,7 +97,7 @@ class Relation:
         return Relation(self.kind, tuple(replace(part, stop=part.stop + number) for part in self.parts))
 
 
-def relation(kind: str, *parts: Part) -> Relation:
+def relation(kind: str, *parts: RowPart) -> Relation:
     """Returns the relation of these parts, sorted where their order does not matter."""
     return Relation(kind, tuple(sorted({*parts})) if kind in _SYMMETRIC else parts)
 
@@ -109,7 +109,7 @@ def relation_of(symbol: str) -> Relation | None:
     if found is None:
         return None
     parts = (match for text in found[2].split(",") if (match := _PART.fullmatch(text)) is not None)
-    return Relation(found[1], tuple(Part(m[1], int(m[2] or 0), int(m[3] or 0)) for m in parts))
+    return Relation(found[1], tuple(RowPart(m[1], int(m[2] or 0), int(m[3] or 0)) for m in parts))
 
 
 Depths: TypeAlias = Mapping[str, tuple[int, int]]
@@ -190,13 +190,15 @@ def _of_one(
     yield any_of((r.holds, *fails))
 
 
-def _at_place(law: _Law, a: Part, b: Part, back: int) -> Formula:
+def _at_place(law: _RelationLaw, a: RowPart, b: RowPart, back: int) -> Formula:
     """Returns the law of the dims at one index, for parts that reach so far; a shorter part satisfies it."""
     dims = law.dims(*(dim_at(part.name, -(part.stop + back)) for part in (a, b)))
     return any_of((*(le(rank(p.name), p.start + p.stop + back - 1) for p in (a, b) if p.start), dims))
 
 
-def _implied(kind: str, law: _Law, a: Part, b: Part, known: frozenset[str]) -> Iterator[Formula]:
+def _implied(
+    kind: str, law: _RelationLaw, a: RowPart, b: RowPart, known: frozenset[str]
+) -> Iterator[Formula]:
     """Yields further consequences of a relation: about products, and about dims counted from the other end.
     """
     if kind != "broadcast" and {str(count(a)), str(count(b))} <= known:
@@ -212,7 +214,12 @@ _Places: TypeAlias = "list[tuple[Dim | None, Dim | None]]"
 
 
 def _possibly(
-    kind: str, law: _Law, a: Part, b: Part, known: frozenset[str], cases: list[tuple[Formula, _Places]]
+    kind: str,
+    law: _RelationLaw,
+    a: RowPart,
+    b: RowPart,
+    known: frozenset[str],
+    cases: list[tuple[Formula, _Places]],
 ) -> Formula:
     """Returns the condition under which the law may fail at some index. It cannot where all dims are 1."""
     ways = [all_of((lengths, any_of(law.differs(x, y) for x, y in places))) for lengths, places in cases]
@@ -221,7 +228,9 @@ def _possibly(
     return all_of((any_of(ways), some))
 
 
-def _cases(a: Part, b: Part, known: frozenset[str], depths: Depths) -> Iterator[tuple[Formula, _Places]]:
+def _cases(
+    a: RowPart, b: RowPart, known: frozenset[str], depths: Depths
+) -> Iterator[tuple[Formula, _Places]]:
     """Yields the lengths that two parts may have, each with the known dims that both have, from the last on.
 
     The greatest length represents all lengths above it.

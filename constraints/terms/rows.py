@@ -28,7 +28,7 @@ from typing import Final
 from . import relations
 from .dims import Dim, Symbol, Term, evaluate, lone_atom, maximum, sym
 from .formula import Formula, any_of, eq, free_symbols, ge, le, ne
-from .parts import Part, Row, count, depth, dim_at, rank
+from .parts import Row, RowPart, count, depth, dim_at, rank
 
 DEEPEST: Final = 6
 """The largest rank that is tried where a call needs every dim of a row whose rank has no upper bound."""
@@ -67,7 +67,9 @@ def row_of(dim: Dim) -> Row | None:
 @lru_cache(maxsize=4096)
 def _row(text: str) -> Row | None:
     return (
-        tuple(Part(n, int(a or 0), int(b or 0)) for n, a, b in _PART.findall(text)) if _is_row(text) else None
+        tuple(RowPart(n, int(a or 0), int(b or 0)) for n, a, b in _PART.findall(text))
+        if _is_row(text)
+        else None
     )
 
 
@@ -149,7 +151,7 @@ def is_dim(symbol: str) -> bool:
     return _DIM.fullmatch(symbol) is not None or _COUNT.fullmatch(symbol) is not None
 
 
-def _counts(symbols: Iterable[str], name: str) -> tuple[Part, ...]:
+def _counts(symbols: Iterable[str], name: str) -> tuple[RowPart, ...]:
     matches = (m for s in symbols if _spoken_of(s) == (name,) and (m := _COUNT.fullmatch(s)))
     return tuple((_row(f"{name}{m[2] or '[:]'}") or ())[0] for m in matches)
 
@@ -193,9 +195,9 @@ def _axioms_of(name: str, leading: int, trailing: int, counts: Row) -> tuple[For
     return tuple(found)
 
 
-def _inner(part: Part, leading: int, trailing: int) -> Part:
+def _inner(part: RowPart, leading: int, trailing: int) -> RowPart:
     """Returns the part without the dims that are symbols."""
-    return Part(part.name, max(leading, part.start), max(trailing, part.stop))
+    return RowPart(part.name, max(leading, part.start), max(trailing, part.stop))
 
 
 def _of_dims(name: str, leading: int, trailing: int) -> Iterator[Formula]:
@@ -213,7 +215,7 @@ def _of_dims(name: str, leading: int, trailing: int) -> Iterator[Formula]:
             yield any_of((ne(long, i + j), eq(dim_at(name, i), dim_at(name, -j))))
 
 
-def _of_count(part: Part, inner: Part, leading: int) -> Iterator[Formula]:
+def _of_count(part: RowPart, inner: RowPart, leading: int) -> Iterator[Formula]:
     """Yields axioms about the product of a part: it is the product of its dims and of the inner part where
     the row is long enough, else the product of the dims that exist.
     """
@@ -254,7 +256,7 @@ def _broadcast(shapes: list[list[int]]) -> list[int]:
     return [next((n for n in column if n != 1), 1) for column in zip(*padded, strict=True)]
 
 
-def _spelt(part: Part, values: Mapping[str, int]) -> list[int]:
+def _spelt(part: RowPart, values: Mapping[str, int]) -> list[int]:
     whole = spelt(part.name, values)
     return whole[part.start : max(len(whole) - part.stop, part.start)]
 
@@ -271,7 +273,7 @@ def _alone(name: str, values: Mapping[str, int], free: int = 2) -> list[int]:
     leading, trailing = depth(values, name)
     found = [free] * long
     if long > leading + trailing:
-        inner = values.get(str(count(Part(name, leading, trailing))))
+        inner = values.get(str(count(RowPart(name, leading, trailing))))
         if inner is not None:
             found[leading : long - trailing] = [inner] + [1] * (long - leading - trailing - 1)
     for i in range(long):

@@ -6,7 +6,7 @@ a definition; for a symbolic divisor Python's rounding is stated for either sign
 unconstrained.
 
 A context of Z3's is for one thread at a time, and Python's garbage collector may run in any: it must not
-touch objects of a context that another thread uses (`_Context`).
+touch objects of a context that another thread uses (`_ThreadContext`).
 """
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class _Context(z3.Context):  # type: ignore[misc]
+class _ThreadContext(z3.Context):  # type: ignore[misc]
     """A context that belongs to the thread that uses it, and to no thread otherwise.
 
     Each object of Z3's in Python asks its context for `ref()` before it gives back its count, and goes
@@ -80,19 +80,19 @@ class _Context(z3.Context):  # type: ignore[misc]
                 self._user = outer
 
 
-def _using(method: Callable[Concatenate[Problem, P], T]) -> Callable[Concatenate[Problem, P], T]:
+def _using(method: Callable[Concatenate[Z3Problem, P], T]) -> Callable[Concatenate[Z3Problem, P], T]:
     """Decorates a method of a problem to run inside `in_use`; its local names are released before that ends.
     """
 
     @wraps(method)
-    def called(self: Problem, /, *args: P.args, **kwargs: P.kwargs) -> T:
+    def called(self: Z3Problem, /, *args: P.args, **kwargs: P.kwargs) -> T:
         with self._context.in_use():
             return method(self, *args, **kwargs)
 
     return called
 
 
-class Problem:
+class Z3Problem:
     """One incremental Z3 problem: an assumption literal per distinct formula, so that a core names formulas.
 
     `units` bounds each query in Z3's resource units, which repeat from run to run; `seconds` bounds all
@@ -105,7 +105,7 @@ class Problem:
         self.seconds = 0.0
         self._limit = seconds
         self._units = units
-        self._context = _Context()
+        self._context = _ThreadContext()
         with self._context.in_use():
             self._solver = z3.SimpleSolver(ctx=self._context)
             self._solver.set("random_seed", 0)
@@ -325,13 +325,13 @@ def nearest(formulas: Iterable[Formula], values: Mapping[str, int], units: int) 
     As few symbols as possible differ (MaxSMT: that each stays is a soft constraint), these by as little as
     possible, and upwards rather than downwards. None where none were found or exist.
     """
-    context = _Context()
+    context = _ThreadContext()
     with context.in_use():
         return _nearest(context, formulas, values, units)
 
 
 def _nearest(
-    context: _Context, formulas: Iterable[Formula], values: Mapping[str, int], units: int
+    context: _ThreadContext, formulas: Iterable[Formula], values: Mapping[str, int], units: int
 ) -> dict[str, int] | None:
     encoder = _Encoder(context)
     solver = z3.Optimize(ctx=context)
@@ -360,12 +360,14 @@ def project(formula: Formula, names: Iterable[str], seconds: float = 30.0) -> Fo
 
     It uses Z3's quantifier elimination, which decides linear arithmetic; None where that gives up.
     """
-    context = _Context()
+    context = _ThreadContext()
     with context.in_use():
         return _project(context, formula, names, seconds)
 
 
-def _project(context: _Context, formula: Formula, names: Iterable[str], seconds: float) -> Formula | None:
+def _project(
+    context: _ThreadContext, formula: Formula, names: Iterable[str], seconds: float
+) -> Formula | None:
     encoder = _Encoder(context)
     body = encoder.formula(formula)
     bound = [encoder.symbol(n) for n in sorted(free_symbols(formula).intersection(names))] + encoder.quotients

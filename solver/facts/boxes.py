@@ -134,7 +134,7 @@ def largest_box(
     - `wanted`: dims that shall be numbers or `step*root + start` as well, such as the sizes of inputs.
     - `lone`: symbols that are a root of their own or a number: integer inputs.
     """
-    search = _Search(judge, tuple(names), tuple(accepted), seed, tuple(wanted), frozenset(lone))
+    search = _BoxSearch(judge, tuple(names), tuple(accepted), seed, tuple(wanted), frozenset(lone))
     return max(search.boxes(), key=lambda grown: grown.rank).box()
 
 
@@ -172,7 +172,7 @@ class _Grown:
 
 
 @dataclass(slots=True)
-class _Search:
+class _BoxSearch:
     judge: Judge
     names: tuple[str, ...]
     accepted: tuple[Formula, ...]
@@ -224,7 +224,7 @@ class _Search:
 
     # --- growing
 
-    def _start(self, sizes: dict[str, Dim], seed: Mapping[str, int]) -> _Growth | None:
+    def _start(self, sizes: dict[str, Dim], seed: Mapping[str, int]) -> _BoxGrowth | None:
         """Returns single values of the parameters, from the seed if it fits the links, else found by the
         solver.
         """
@@ -243,11 +243,11 @@ class _Search:
                 return None
             values = {n: self.judge.model[n] for n in params}
         single = {n: Progression.single(values[n]) for n in params}
-        return _Growth(self.judge, _Grown(sizes, single), tuple(formulas), tuple(wanted), self.lone)
+        return _BoxGrowth(self.judge, _Grown(sizes, single), tuple(formulas), tuple(wanted), self.lone)
 
 
 @dataclass(slots=True)
-class _Growth:
+class _BoxGrowth:
     """Makes a box larger as long as it can be proved to lie within the formulas over its parameters."""
 
     judge: Judge

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from ...constraints.terms.dims import depth
 from ...constraints.terms.formula import Compare, Formula, Or, any_of, negate
-from ..theory.bounds import Known, names_of
+from ..theory.bounds import Consequences, names_of
 
 CASES = 4
 """Disjunctions with more parts are ignored."""
@@ -40,7 +40,7 @@ class Patience:
         self.left += GAINED if success else -1
 
 
-def settle(known: Known, names: frozenset[str], patience: Patience) -> None:
+def settle(known: Consequences, names: frozenset[str], patience: Patience) -> None:
     """Teaches the conjunction the consequences of its disjunctions, of those that mention these symbols."""
     for _ in range(ROUNDS):
         found = [
@@ -68,11 +68,11 @@ def _is_worth_it(formula: Or) -> bool:
     )
 
 
-def _common(known: Known, formula: Or) -> Formula:
+def _common(known: Consequences, formula: Or) -> Formula:
     """Returns the consequence of a disjunction that holds: a part that follows in all possible cases, or else
     the possible parts.
     """
-    possible: dict[Formula, Known] = {}
+    possible: dict[Formula, Consequences] = {}
     for part in formula.parts:
         case = known.copy()
         case.learn(part)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
 from ...constraints.terms.formula import Formula, rewrite
-from ..theory.bounds import Known, names_of
+from ..theory.bounds import Consequences, names_of
 from ..theory.integer_sets import EVERY, NONE, IntegerSet, TooLarge
 from ..theory.periodic import solutions
 from . import examples
@@ -21,7 +21,7 @@ ROUNDS = 2
 """Each symbol is moved this many times from one start."""
 
 
-def find(known: Known, formulas: Sequence[Formula]) -> dict[str, int] | None:
+def find(known: Consequences, formulas: Sequence[Formula]) -> dict[str, int] | None:
     """Returns an assignment to all symbols of the formulas that satisfies them; None where none was found.
 
     `known` is their conjunction.
@@ -39,7 +39,9 @@ def find(known: Known, formulas: Sequence[Formula]) -> dict[str, int] | None:
     return None
 
 
-def _moves(known: Known, facts: Sequence[Formula], start: Mapping[str, int]) -> Iterator[dict[str, int]]:
+def _moves(
+    known: Consequences, facts: Sequence[Formula], start: Mapping[str, int]
+) -> Iterator[dict[str, int]]:
     """Yields the assignments reached from a start at which the facts hold."""
     at = dict(start)
     if examples.satisfies(facts, at):

@@ -25,7 +25,7 @@ from ...constraints.terms.dims import (
 )
 from ...constraints.terms.formula import Compare, Formula, compare, ge, le
 from ...constraints.terms.intervals import Bound, Interval, interval
-from ..theory.bounds import SHIFTED, Known, names_of
+from ..theory.bounds import SHIFTED, Consequences, names_of
 
 FACTORS = 5
 PRODUCTS = 24
@@ -75,7 +75,7 @@ def _plus(rest: Polynomial, slope: Polynomial, x: int) -> Polynomial:
     return found
 
 
-def contract(known: Known, names: frozenset[str]) -> None:
+def contract(known: Consequences, names: frozenset[str]) -> None:
     """Teaches the conjunction bounds of symbols that follow from single inequalities, those that mention
     these symbols.
     """
@@ -93,7 +93,7 @@ def contract(known: Known, names: frozenset[str]) -> None:
         known.learn(*found)
 
 
-def _negative(known: Known, term: Dim) -> bool:
+def _negative(known: Consequences, term: Dim) -> bool:
     """Returns whether the term is surely less than 0.
 
     With t = a*x + b, for a symbol x from 0 to n, it is where b and b + a*n are; where n is infinite, where b
@@ -112,7 +112,7 @@ def _negative(known: Known, term: Dim) -> bool:
     return False
 
 
-def _without_factor(known: Known, term: Term) -> Dim | None:
+def _without_factor(known: Consequences, term: Term) -> Dim | None:
     """Returns a, for the term a*x + b that is a*(x + r) with a rational r > 0, for a symbol x >= 0."""
     for name in sorted(symbols(term)):
         parts = _linear(known, term, name)
@@ -126,7 +126,7 @@ def _without_factor(known: Known, term: Term) -> Dim | None:
     return None
 
 
-def _linear(known: Known, term: Dim, name: str) -> tuple[Dim, Dim] | None:
+def _linear(known: Consequences, term: Dim, name: str) -> tuple[Dim, Dim] | None:
     """Returns (a, b) with the term a*x + b, where x >= 0 and the symbol is its least or greatest value and a
     multiple of x; None where the term has no such form.
     """
@@ -145,7 +145,7 @@ def _linear(known: Known, term: Dim, name: str) -> tuple[Dim, Dim] | None:
     return total(slope), total(rest)
 
 
-def _bounds(known: Known, term: Term) -> list[Formula]:
+def _bounds(known: Consequences, term: Term) -> list[Formula]:
     """Returns the bounds that term >= 0 implies for each symbol, given the known ranges of the others."""
     if _negative(known, term):
         return [False]

@@ -11,7 +11,7 @@ from random import Random
 
 from ...constraints.terms.dims import Dim, applications, coefficients, evaluate, symbols
 from ...constraints.terms.formula import Formula, comparisons, free_symbols, holds
-from ..theory.bounds import Known
+from ..theory.bounds import Consequences
 from ..theory.integer_sets import EVERY, IntegerSet
 
 FAVOURITES = (2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 32, 64, 1, 0)
@@ -34,7 +34,7 @@ def satisfies(formulas: Iterable[Formula], values: Mapping[str, int]) -> bool:
 
 
 def find(
-    known: Known,
+    known: Consequences,
     formulas: Sequence[Formula],
     names: Sequence[str] = (),
     wanted: Callable[[Mapping[str, int]], object] = lambda values: True,
@@ -60,7 +60,9 @@ def find(
     return None
 
 
-def completed(known: Known, values: Mapping[str, int], formulas: Sequence[Formula]) -> dict[str, int] | None:
+def completed(
+    known: Consequences, values: Mapping[str, int], formulas: Sequence[Formula]
+) -> dict[str, int] | None:
     """Returns the values, extended to all other symbols of the formulas: by the known values, and by possible
     ones for the rest. None where the result does not satisfy the formulas.
     """
@@ -77,7 +79,7 @@ def completed(known: Known, values: Mapping[str, int], formulas: Sequence[Formul
     return found if satisfies(formulas, found) else None
 
 
-def candidates(known: Known, name: str, numbers: Iterable[int]) -> list[int]:
+def candidates(known: Consequences, name: str, numbers: Iterable[int]) -> list[int]:
     """Returns values of the symbol worth trying: favourites and the numbers in the formulas, moved to
     possible values.
     """
@@ -141,7 +143,7 @@ def assignments(pools: Mapping[str, list[int]]) -> Iterator[dict[str, int]]:
 
 
 def _stretched(
-    known: Known, pools: Mapping[str, list[int]], formulas: Sequence[Formula]
+    known: Consequences, pools: Mapping[str, list[int]], formulas: Sequence[Formula]
 ) -> Iterator[dict[str, int]]:
     """Yields assignments with one size as great as a great number in a formula, and small ones besides."""
     great = max((n for f in formulas for c in comparisons(f) for n in map(abs, _numbers(c.term))), default=0)
@@ -154,7 +156,7 @@ def _stretched(
 
 
 def polished(
-    values: Mapping[str, int], formulas: Sequence[Formula], known: Known, names: Sequence[str]
+    values: Mapping[str, int], formulas: Sequence[Formula], known: Consequences, names: Sequence[str]
 ) -> dict[str, int]:
     """Returns a nicer assignment that satisfies the formulas as well: small values that differ from symbol to
     symbol, so that mixed-up sizes are visible.
@@ -172,7 +174,11 @@ def polished(
 
 
 def neighbour(
-    inside: Mapping[str, int], domain: Sequence[Formula], outside: Formula, known: Known, names: Sequence[str]
+    inside: Mapping[str, int],
+    domain: Sequence[Formula],
+    outside: Formula,
+    known: Consequences,
+    names: Sequence[str],
 ) -> dict[str, int] | None:
     """Returns an assignment in the domain where `outside` holds, and which differs from the inside one in a
     single symbol.

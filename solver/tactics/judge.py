@@ -17,11 +17,11 @@ from ...constraints.terms.dims import evaluate, sym
 from ...constraints.terms.formula import Formula, all_of, any_of, conjuncts, le, ne, negate, rewrite
 from ...constraints.terms.rows import is_possible, is_rank, is_relation
 from ..theory import residues
-from ..theory.bounds import Known, names_of
+from ..theory.bounds import Consequences, names_of
 from . import cases, coordinates, corners, elimination, examples
 
 if TYPE_CHECKING:
-    from ..backends.z3_backend import Problem
+    from ..backends.z3_backend import Z3Problem
 
 GRACE_S = 5.0
 """Seconds beyond its budget in which the fast path still answers."""
@@ -74,7 +74,7 @@ class Stats:
 class _Prefix:
     """A conjunction by its parts in order, shared with longer ones, and the facts learnt from it."""
 
-    known: Known | None = None
+    known: Consequences | None = None
     following: dict[Formula, _Prefix] = field(default_factory=dict)
 
 
@@ -144,8 +144,8 @@ class Judge:
         self._thought = 0
         self._patience = cases.Patience()
         self._answers: dict[tuple[Formula, ...], Found] = {}
-        self._problem: Problem | None = None
-        self._tries: Problem | None = None
+        self._problem: Z3Problem | None = None
+        self._tries: Z3Problem | None = None
         self.model: dict[str, int] = {}
         """An assignment that satisfies the last question to `satisfiable`, if the answer was `sat`."""
 
@@ -187,10 +187,10 @@ class Judge:
         """Returns whether the time of the fast path has run out as well."""
         return self._spent > self.budget.seconds + GRACE_S
 
-    def _nothing(self, thorough: bool = False) -> Known:
-        return Known((), lambda: self.hurried, thorough)
+    def _nothing(self, thorough: bool = False) -> Consequences:
+        return Consequences((), lambda: self.hurried, thorough)
 
-    def known(self, given: Iterable[Formula]) -> Known:
+    def known(self, given: Iterable[Formula]) -> Consequences:
         """Returns the facts that the fast path derives from a conjunction. Callers must not change them."""
         node, start, rest = self._prefixes, self._prefixes, []
         for formula in given:
@@ -210,7 +210,7 @@ class Judge:
                 self._prefixes, self._kept = _Prefix(self._nothing()), 0
         return node.known
 
-    def settled(self, given: Iterable[Formula]) -> Known:
+    def settled(self, given: Iterable[Formula]) -> Consequences:
         """Returns the facts that thorough deduction derives from a conjunction, formula by formula.
 
         Callers must not change them.
@@ -373,7 +373,7 @@ class Judge:
     def _with_z3(
         self,
         part: tuple[Formula, ...],
-        known: Known,
+        known: Consequences,
         forms: Iterable[tuple[Formula, ...]],
         units: int | None,
         *,
@@ -505,17 +505,17 @@ class Judge:
         without = project(all_of(about), left, max(self.budget.seconds - self._spent, 0.0))
         return None if without is None else all_of((*rest, without))
 
-    def _z3(self) -> Problem:
+    def _z3(self) -> Z3Problem:
         if self._problem is None:
             self._problem = self._new_problem()
         return self._problem
 
-    def _z3_for_tries(self) -> Problem:
+    def _z3_for_tries(self) -> Z3Problem:
         if self._tries is None:
             self._tries = self._new_problem()
         return self._tries
 
-    def _new_problem(self) -> Problem:
-        from ..backends.z3_backend import Problem
+    def _new_problem(self) -> Z3Problem:
+        from ..backends.z3_backend import Z3Problem
 
-        return Problem(max(self.budget.seconds - self._spent, 0.0), self.budget.units)
+        return Z3Problem(max(self.budget.seconds - self._spent, 0.0), self.budget.units)

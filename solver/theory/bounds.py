@@ -1,9 +1,9 @@
 """The fast path: decides formulas by substitution, intervals, congruences and sets over one symbol, without
 z3.
 
-`Known` holds a conjunction in a form that answers questions at once. `ask` returns True (it follows), False
-(its negation follows) or None (not decided here); every step is sound, none searches. When time is up it
-learns no more and examines no more, so that it returns None more often, but nothing wrong.
+`Consequences` holds a conjunction in a form that answers questions at once. `ask` returns True (it follows),
+False (its negation follows) or None (not decided here); every step is sound, none searches. When time is up
+it learns no more and examines no more, so that it returns None more often, but nothing wrong.
 """
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ names_of = lru_cache(maxsize=1 << 15)(free_symbols)
 STATE = "sets ranges equal _facts _relations _rules _shift _answers _spans _moved".split()
 
 
-class Known:
+class Consequences:
     """The consequences of a conjunction of formulas.
 
     `learn` adds a formula, `ask` decides one; `hurried` says whether time is up.
@@ -112,9 +112,9 @@ class Known:
         """Symbols with new knowledge since the facts were last examined."""
         self.learn(*formulas)
 
-    def copy(self) -> Known:
+    def copy(self) -> Consequences:
         """Returns an independent copy."""
-        twin = object.__new__(Known)
+        twin = object.__new__(Consequences)
         twin.contradictory, twin.thorough = self.contradictory, self.thorough
         twin._hurried, twin._view = self._hurried, self._view
         for name in STATE:

@@ -13,14 +13,14 @@ from math import prod
 
 from ...constraints.terms.dims import Dim, applications, sym
 from ...constraints.terms.formula import Formula, comparisons
-from .bounds import Known, names_of
+from .bounds import Consequences, names_of
 from .integer_sets import EVERY, TooLarge
 
 CLASSES = 16
 """Where there are more classes, sizes are left as they are."""
 
 
-def classes(known: Known, formulas: Sequence[Formula]) -> list[dict[str, Dim]]:
+def classes(known: Consequences, formulas: Sequence[Formula]) -> list[dict[str, Dim]]:
     """Returns, for each class, replacements of symbols by terms over the same symbols: every assignment that
     satisfies all formulas belongs to one of them. Empty where there is only one class.
     """
@@ -41,7 +41,7 @@ def divided(formulas: Sequence[Formula]) -> frozenset[str]:
     return frozenset().union(*(atom.symbols for atom in divisions))
 
 
-def _residues(known: Known, name: str) -> list[Dim]:
+def _residues(known: Consequences, name: str) -> list[Dim]:
     """Returns a symbol s as m*s + r, for each residue r modulo m that it may leave."""
     values = known.sets.get(name, EVERY)
     if name in known.equal or not values:

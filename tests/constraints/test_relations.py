@@ -14,7 +14,7 @@ from anyshape.constraints.ir.system import Domain
 from anyshape.constraints.terms import relations, rows
 from anyshape.constraints.terms.dims import sym
 from anyshape.constraints.terms.formula import Formula, all_of, any_of, eq, ge, holds, negate
-from anyshape.constraints.terms.parts import Part, rank
+from anyshape.constraints.terms.parts import RowPart, rank
 from anyshape.constraints.terms.relations import Relation, is_true, relation, relation_of
 from anyshape.constraints.terms.syntax import parse_dim
 from anyshape.solver.tactics.judge import Judge
@@ -33,7 +33,7 @@ def follows(domain: Domain, premise: Formula, conclusion: Formula) -> bool:
     return Judge().satisfiable((*domain.assumptions, premise, negate(conclusion)), domain.symbols) == "unsat"
 
 
-PARTS = st.builds(Part, st.sampled_from(NAMES), st.just(0), st.sampled_from((0, 0, 0, 1)))
+PARTS = st.builds(RowPart, st.sampled_from(NAMES), st.just(0), st.sampled_from((0, 0, 0, 1)))
 
 
 def related() -> st.SearchStrategy[Relation]:
@@ -78,7 +78,7 @@ def test_axioms_hold_of_all_rows(asked: list[Relation], symbols: list[str], dims
 )
 def test_what_the_axioms_leave_open_is_so_of_some_rows(kind: str, looked_at: tuple[str, ...]) -> None:
     """Whatever ranks, dims and truth the axioms allow: there are such rows."""
-    one = relation(kind, Part("x"), Part("y"))
+    one = relation(kind, RowPart("x"), RowPart("y"))
     domain = declared(str(one), *looked_at)
     spoken = [name for name in looked_at if name in domain.symbols]
     for x, y, truth in product(range(4), range(4), range(2)):
@@ -93,14 +93,17 @@ def test_what_the_axioms_leave_open_is_so_of_some_rows(kind: str, looked_at: tup
 
 
 @given(st.lists(PARTS, min_size=2, max_size=4, unique=True), alike())
-def test_rows_that_broadcast_are_so_in_pairs(parts: list[Part], dims: Rows) -> None:
+def test_rows_that_broadcast_are_so_in_pairs(parts: list[RowPart], dims: Rows) -> None:
     r = relation("broadcast", *parts)
     assert is_true(r, dims) == (relations.spelt(r, dims) is True)
 
 
 def test_what_follows() -> None:
-    xy, xyz = (relation("broadcast", *map(Part, names)) for names in ("xy", "xyz"))
-    same, into = relation("equal", Part("x"), Part("y")), relation("expands", Part("x"), Part("y"))
+    xy, xyz = (relation("broadcast", *map(RowPart, names)) for names in ("xy", "xyz"))
+    same, into = (
+        relation("equal", RowPart("x"), RowPart("y")),
+        relation("expands", RowPart("x"), RowPart("y")),
+    )
     domain = declared(str(xy), str(xyz), str(same), str(into), "x[-1]", "y[-1]")
     assert follows(domain, xyz.holds, xy.holds) and not follows(domain, xy.holds, xyz.holds)
     assert follows(domain, same.holds, all_of((xy.holds, into.holds, eq(rank("x"), rank("y")))))

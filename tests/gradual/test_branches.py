@@ -16,7 +16,7 @@ from torch.fx.tensor_type import Dyn, TensorType
 
 from anyshape.constraints.terms.formula import holds
 from anyshape.constraints.terms.formula_text import parse_formula
-from anyshape.typecheck import BranchOn, Undecided, branches, eliminate
+from anyshape.typecheck import BranchOn, OpenBranch, branches, eliminate
 from anyshape.typecheck.cli.main import main
 
 
@@ -205,14 +205,14 @@ def test_the_way_that_is_refused_is_not_taken_for_the_only_one() -> None:
     def program(x: torch.Tensor) -> torch.Tensor:
         return torch.bmm(x, x) if x.shape[0] > 2 else -x
 
-    with pytest.raises(Undecided):
+    with pytest.raises(OpenBranch):
         eliminate(program, "x: [a, b]")
     x = torch.randn(2, 3)
     assert torch.equal(eliminate(program, "x: [a, b]", "a <= 2")(x), -x)
 
 
 def test_a_branch_that_is_left_is_named_with_what_to_assume() -> None:
-    with pytest.raises(Undecided) as raised:
+    with pytest.raises(OpenBranch) as raised:
         eliminate(Asking(), "x: [b, t, 8]")
     assert '"5 <= t" or "t <= 4"' in raised.value.hint and raised.value.origin.file == __file__
 
@@ -265,7 +265,7 @@ def test_random_programs_keep_their_results(steps: list[tuple[str, int]], data: 
         try:
             graph_module = eliminate(names["program"], "x: [b, t]", assume)
             break
-        except Undecided as undecided:
+        except OpenBranch as undecided:
             one, other = re.findall(r'"([^"]*)"', undecided.hint)
             assume.append(one if holds(parse_formula(one), sizes) else other)
     assert torch.equal(graph_module(x.clone()), expected)

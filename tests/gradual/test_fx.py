@@ -12,10 +12,10 @@ from torch.fx import GraphModule, symbolic_trace
 from torch.fx.tensor_type import Dyn, TensorType
 
 from anyshape.constraints.ir.spec_text import parse_spec
-from anyshape.solver.decide import Oracle
-from anyshape.tracer.readers.fx import ShapeTracer, Traced
+from anyshape.solver.decide import DomainOracle
+from anyshape.tracer.readers.fx import ShapeTracer, TracedPath
 from anyshape.tracer.readers.tensor_types import from_torch, to_torch
-from anyshape.tracer.recording.record import TargetError
+from anyshape.tracer.recording.record import NotCallable
 from anyshape.typecheck import Code, Report, Verdict, assert_shape, check, reveal_shape
 from anyshape.typecheck.checking.api import default_rules
 
@@ -212,9 +212,9 @@ def test_claims_are_imported_without_torch() -> None:
 # ---- the tracer
 
 
-def traced(target: object, inputs: str, assume: str = "") -> Traced:
+def traced(target: object, inputs: str, assume: str = "") -> TracedPath:
     spec = parse_spec(inputs, assume)
-    return ShapeTracer(spec, default_rules(), Oracle(spec.domain)).trace_all(target)  # type: ignore[arg-type]
+    return ShapeTracer(spec, default_rules(), DomainOracle(spec.domain)).trace_all(target)  # type: ignore[arg-type]
 
 
 class Shapely(torch.nn.Module):
@@ -321,7 +321,7 @@ def test_what_cannot_be_traced_is_told() -> None:
     def program(x: torch.Tensor) -> torch.Tensor:
         raise KeyError("size")
 
-    with pytest.raises(TargetError, match="program cannot be traced: KeyError: 'size'"):
+    with pytest.raises(NotCallable, match="program cannot be traced: KeyError: 'size'"):
         traced(program, "x: [b]")
 
 

@@ -12,7 +12,7 @@ from anyshape.constraints.engine.known import Known
 from anyshape.constraints.ir.spec_text import parse_spec
 from anyshape.constraints.ir.system import System
 from anyshape.constraints.rules import default_rules
-from anyshape.solver.decide import Oracle
+from anyshape.solver.decide import DomainOracle
 from anyshape.tracer.recording import repeats
 from anyshape.tracer.recording.record import record
 
@@ -78,7 +78,7 @@ ALIASES = Entry("aliases", Aliases, "x: float32[a, 2]; y: float32[b, 2]", None, 
 
 def recorded(entry: Entry, model: nn.Module) -> System:
     spec = parse_spec(entry.inputs, entry.assume)
-    return record(model, spec, default_rules, Oracle(spec.domain))[0]
+    return record(model, spec, default_rules, DomainOracle(spec.domain))[0]
 
 
 def forget(patched: pytest.MonkeyPatch) -> None:
@@ -105,34 +105,34 @@ def test_a_model_is_recorded_alike(entry: Entry) -> None:
 
 def test_answers_are_kept_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
-    real = repeats.Answered.arguments_of
+    real = repeats.FinishedCall.arguments_of
 
-    def counted(self: repeats.Answered, operands: Any) -> Any:
+    def counted(self: repeats.FinishedCall, operands: Any) -> Any:
         asked.append(self.op)
         return real(self, operands)
 
-    monkeypatch.setattr(repeats.Answered, "arguments_of", counted)
+    monkeypatch.setattr(repeats.FinishedCall, "arguments_of", counted)
     recorded(ALIASES, Aliases())
     assert asked.count("mul") >= 2
 
 
 def test_a_key_that_tells_too_little_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = repeats.Call._told
+    real = repeats.CallKey._told
 
-    def careless(self: repeats.Call, run: Any, value: Any) -> object:
+    def careless(self: repeats.CallKey, run: Any, value: Any) -> object:
         told = real(self, run, value)
         return list if type(value) is list else told
 
-    monkeypatch.setattr(repeats.Call, "_told", careless)
+    monkeypatch.setattr(repeats.CallKey, "_told", careless)
     kept, without = both(ALIASES)
     assert kept != without
 
 
 def test_one_operand_twice_is_no_pattern_for_two(monkeypatch: pytest.MonkeyPatch) -> None:
-    def slots(self: repeats.Call) -> dict[int, repeats.Slot]:
-        return {id(value): repeats.Slot(place) for place, value in enumerate(self.values)}
+    def slots(self: repeats.CallKey) -> dict[int, repeats.OperandSlot]:
+        return {id(value): repeats.OperandSlot(place) for place, value in enumerate(self.values)}
 
-    monkeypatch.setattr(repeats.Call, "slots", property(slots))
+    monkeypatch.setattr(repeats.CallKey, "slots", property(slots))
     kept, without = both(Entry("squares", Squares, "x: [a]; y: [a]", None, "proved"))
     assert kept != without
 

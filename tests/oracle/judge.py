@@ -30,7 +30,7 @@ from anyshape.constraints.rules import default_rules
 from anyshape.constraints.rules.common import contiguous_strides
 from anyshape.constraints.terms.dims import Dim, Term, evaluate, sym, symbols
 from anyshape.constraints.terms.formula import Formula, free_symbols, ge, holds, le
-from anyshape.solver.decide import Oracle
+from anyshape.solver.decide import DomainOracle
 from anyshape.solver.tactics.judge import Budget
 from anyshape.tracer.recording.record import record
 from anyshape.tracer.values.sequences import SEVERAL, settled
@@ -316,7 +316,7 @@ def record_sample(
     torch.default_generator.manual_seed(0)
     with torch.no_grad(), warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("ignore")
-        oracle = Oracle(spec.domain, Budget(RECORD_S))
+        oracle = DomainOracle(spec.domain, Budget(RECORD_S))
         system, _ = record(program, spec, rules, oracle, max_paths=PATHS[bounded], budget_s=RECORD_S)
     return system, values
 

@@ -24,7 +24,7 @@ from anyshape.constraints.ir.system import Path, System
 from anyshape.constraints.rules import default_rules
 from anyshape.constraints.terms.dims import evaluate
 from anyshape.constraints.terms.formula import all_of, holds
-from anyshape.solver.decide import Oracle
+from anyshape.solver.decide import DomainOracle
 from anyshape.tracer.recording.record import bind, record
 from anyshape.typecheck.testing.differential import REFUSALS
 
@@ -203,7 +203,7 @@ def classes() -> dict[str, type]:
 def recorded(case: Module, module: nn.Module, rules: Rules = default_rules) -> System:
     """The module's system, every call of which has a rule."""
     spec = parse_spec(case.spec(module), ())
-    system, _ = record(module, spec, rules, Oracle(spec.domain))
+    system, _ = record(module, spec, rules, DomainOracle(spec.domain))
     assert not system.incomplete, system.incomplete
     for path in system.paths:
         assert path.end.how != "gave-up", path.end

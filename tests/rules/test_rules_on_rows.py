@@ -28,7 +28,7 @@ from anyshape.constraints.rules.whole import FEW, WHOLE
 from anyshape.constraints.terms import rows
 from anyshape.constraints.terms.dims import evaluate
 from anyshape.constraints.terms.formula import all_of, holds
-from anyshape.constraints.terms.parts import Part, dim_at, rank
+from anyshape.constraints.terms.parts import RowPart, dim_at, rank
 from anyshape.constraints.terms.syntax import parse_dim
 from anyshape.typecheck.testing.differential import Case, D, LeftOpen, T, assignments, fill_in, lower
 
@@ -123,7 +123,7 @@ def compare(case: Case, values: dict[str, int], rowed: int | None, rules: Rules 
         if rowed not in (None, place):
             return tensor
         dims[f"t{place}"] = tensor.shape  # type: ignore[assignment]
-        return structs.replace(tensor, shape=(rows.as_dim((Part(f"t{place}"),)),))
+        return structs.replace(tensor, shape=(rows.as_dim((RowPart(f"t{place}"),)),))
 
     args, kwargs = arguments(case, values, build)
     g, result, full = lifted(rules, case.op, args, kwargs, dims)

@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 from anyshape.typecheck import check
 from anyshape.typecheck.facade import Report
 from anyshape.typecheck.service.ops.settings import Settings
-from anyshape.typecheck.service.work.workers import Answered, Broke, Outcome
+from anyshape.typecheck.service.work.workers import Broke, Outcome, WorkerAnswer
 
 BERT = FIXTURES / "bert.pt2"
 
@@ -274,7 +274,7 @@ class Scripted:
         pass
 
 
-DONE = Answered({"verdict": "unknown", "report": {}, "spec": None})
+DONE = WorkerAnswer({"verdict": "unknown", "report": {}, "spec": None})
 
 
 def scripted(settings: Settings, *script: Outcome, block: threading.Event | None = None) -> TestClient:

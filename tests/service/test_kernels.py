@@ -18,7 +18,7 @@ from anyshape.constraints.rules import default_rules
 from anyshape.constraints.terms.dims import sym
 from anyshape.tracer.readers import archive
 from anyshape.typecheck.checking.api import Examined, check, examine, recorded
-from anyshape.typecheck.checking.replay import RULES, Failed, Ran, Refused
+from anyshape.typecheck.checking.replay import RULES, Inconclusive, Ran, RunRefused
 from anyshape.typecheck.checking.sources import TracedSource
 from anyshape.typecheck.checking.target import Target
 from anyshape.typecheck.remote.recorded import Recorded
@@ -29,7 +29,7 @@ from anyshape.typecheck.service.ops.settings import Settings
 from anyshape.typecheck.service.work import kernels
 from anyshape.typecheck.service.work.kernels import HOW, LENIENT, OnKernels, by_kernels
 from anyshape.typecheck.service.work.questions import Question, traced
-from anyshape.typecheck.service.work.workers import Answered, Limits, Worker
+from anyshape.typecheck.service.work.workers import CheckLimits, Worker, WorkerAnswer
 
 B, H = sym("b"), sym("h")
 
@@ -59,7 +59,7 @@ def at(given: Program, **sizes: int) -> object:
 def test_an_input_that_cannot_be_made_is_not_tried() -> None:
     huge = Program((Input(0, "x", Tensor((B, 1 << 62))),), (), (("0", Ref(0)),))
     found = at(huge, b=8)
-    assert isinstance(found, Failed)
+    assert isinstance(found, Inconclusive)
     assert "cannot be made" in found.reason
 
 
@@ -101,7 +101,7 @@ def test_a_rule_that_refuses_too_much_is_doubted() -> None:
 )
 def test_names_of_a_program_are_looked_up_in_the_table_alone(op: str) -> None:
     outcome = at(one_call(op), b=2, h=3)
-    assert isinstance(outcome, Failed)
+    assert isinstance(outcome, Inconclusive)
     assert "is none of ATen's operators" in outcome.reason
 
 
@@ -123,19 +123,19 @@ def test_what_is_not_tried_is_told() -> None:
     "given, sizes, expected",
     [
         (HALVES, {"b": 2, "h": 4}, Ran),
-        (HALVES, {"b": 2, "h": 3}, Refused),
+        (HALVES, {"b": 2, "h": 3}, RunRefused),
         (one_call("mul", ("other", 2)), {"b": 2, "h": 3}, Ran),
-        (one_call("cat_of_none"), {"b": 2, "h": 3}, Failed),
+        (one_call("cat_of_none"), {"b": 2, "h": 3}, Inconclusive),
         (one_call("sum", ("dim", -1), ("keepdim", True)), {"b": 2, "h": 3}, Ran),
-        (one_call("sum", ("dim", 2)), {"b": 2, "h": 3}, Refused),
+        (one_call("sum", ("dim", 2)), {"b": 2, "h": 3}, RunRefused),
         (one_call("to", ("dtype", "float16")), {"b": 2, "h": 3}, Ran),
-        (one_call("to", ("dtype", "__class__")), {"b": 2, "h": 3}, Failed),
+        (one_call("to", ("dtype", "__class__")), {"b": 2, "h": 3}, Inconclusive),
         (one_call("getitem", ("index", (Slice(None, None, 2), -1))), {"b": 2, "h": 3}, Ran),
-        (one_call("getitem", ("index", (0, 3))), {"b": 2, "h": 3}, Refused),
+        (one_call("getitem", ("index", (0, 3))), {"b": 2, "h": 3}, RunRefused),
         (one_call("chunk", ("chunks", 2), results=2), {"b": 2, "h": 3}, Ran),
-        (one_call("chunk", ("chunks", 2), results=2), {"b": 1, "h": 3}, Failed),
-        (one_call("item"), {"b": 1, "h": 1}, Failed),
-        (one_call("unflatten", ("dim", 1), ("sizes", (-1, 2))), {"b": 2, "h": 3}, Refused),
+        (one_call("chunk", ("chunks", 2), results=2), {"b": 1, "h": 3}, Inconclusive),
+        (one_call("item"), {"b": 1, "h": 1}, Inconclusive),
+        (one_call("unflatten", ("dim", 1), ("sizes", (-1, 2))), {"b": 2, "h": 3}, RunRefused),
     ],
 )
 def test_calls(given: Program, sizes: dict[str, int], expected: type) -> None:
@@ -169,8 +169,8 @@ def asked(worker: Worker, **more: object) -> dict[str, object]:
     with (FIXTURES / "bert.pt2").open("rb") as file:
         content = zlib.compress(archive.read_bytes(file, "model", "bert.pt2"))
     question = Question(**more).to_json()  # type: ignore[arg-type]
-    outcome = worker.ask("pt2", content, question, Limits(120.0, 2048), lambda step: True)
-    assert isinstance(outcome, Answered)
+    outcome = worker.ask("pt2", content, question, CheckLimits(120.0, 2048), lambda step: True)
+    assert isinstance(outcome, WorkerAnswer)
     return outcome.data["report"]  # type: ignore[no-any-return]
 
 

@@ -18,7 +18,7 @@ from anyshape.typecheck.project.many import listed
 from anyshape.typecheck.service.http.uploads import received
 from anyshape.typecheck.service.ops.settings import Settings
 from anyshape.typecheck.service.work.questions import FORMS, TARGETS, Question
-from anyshape.typecheck.service.work.workers import Answered, Broke, Limits
+from anyshape.typecheck.service.work.workers import Broke, CheckLimits, WorkerAnswer
 
 SOURCE = """\
 import os
@@ -141,7 +141,7 @@ def content(name: str) -> bytes:
         return zlib.compress(archive.read_bytes(file, "model", name))
 
 
-ROOMY = Limits(120.0, 2048)
+ROOMY = CheckLimits(120.0, 2048)
 
 
 @pytest.mark.slow
@@ -149,15 +149,19 @@ def test_a_cluster_answers_with_the_same_limits(executor: Any) -> None:
     question = Question().to_json()
     steps: list[str] = []
     outcome = executor.ask("pt2", content("bert.pt2"), question, ROOMY, lambda step: not steps.append(step))
-    assert isinstance(outcome, Answered)
+    assert isinstance(outcome, WorkerAnswer)
     assert outcome.data["verdict"] == "refined"
     assert steps
-    late = executor.ask("pt2", content("bert_decomposed.pt2"), question, Limits(0.0, 2048), lambda step: True)
+    late = executor.ask(
+        "pt2", content("bert_decomposed.pt2"), question, CheckLimits(0.0, 2048), lambda step: True
+    )
     assert isinstance(late, Broke)
     assert late.kind == "time"
     stopped = executor.ask("pt2", content("bert.pt2"), question, ROOMY, lambda step: False)
-    assert isinstance(stopped, Answered | Broke)  # it may have been done before it was told
-    assert isinstance(executor.ask("pt2", content("sizes.pt2"), question, ROOMY, lambda step: True), Answered)
+    assert isinstance(stopped, WorkerAnswer | Broke)  # it may have been done before it was told
+    assert isinstance(
+        executor.ask("pt2", content("sizes.pt2"), question, ROOMY, lambda step: True), WorkerAnswer
+    )
 
 
 @pytest.mark.slow
@@ -171,7 +175,9 @@ def test_a_lost_node_is_a_crash_and_no_more(executor: Any, cluster: Any) -> None
     outcome = executor.ask("pt2", content("bert.pt2"), question, ROOMY, lose)
     assert isinstance(outcome, Broke)
     assert (outcome.kind, "node was lost" in outcome.reason) == ("crash", True)
-    assert isinstance(executor.ask("pt2", content("sizes.pt2"), question, ROOMY, lambda step: True), Answered)
+    assert isinstance(
+        executor.ask("pt2", content("sizes.pt2"), question, ROOMY, lambda step: True), WorkerAnswer
+    )
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ from anyshape.typecheck.project.config import ConfigError
 from anyshape.typecheck.service.app import create_app
 from anyshape.typecheck.service.ops.settings import Settings
 from anyshape.typecheck.service.ops.telemetry import Traces, traces_to
-from anyshape.typecheck.service.work.workers import Broke, Limits, Outcome, Watch
+from anyshape.typecheck.service.work.workers import Broke, CheckLimits, Outcome, Watch
 
 TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 
@@ -24,7 +24,7 @@ class Breaks:
     """A worker whose process ends each time."""
 
     def ask(
-        self, form: str, content: bytes, question: Mapping[str, Any], limits: Limits, watch: Watch
+        self, form: str, content: bytes, question: Mapping[str, Any], limits: CheckLimits, watch: Watch
     ) -> Outcome:
         return Broke("crash", "it ended by SIGSEGV")
 

@@ -26,9 +26,9 @@ from anyshape.typecheck.remote.recorded import Recorded
 from anyshape.typecheck.remote.sending import package
 from anyshape.typecheck.service.work import workers
 from anyshape.typecheck.service.work.questions import Question, answer
-from anyshape.typecheck.service.work.workers import Answered, Broke, Limits, Outcome, Worker
+from anyshape.typecheck.service.work.workers import Broke, CheckLimits, Outcome, Worker, WorkerAnswer
 
-ROOMY = Limits(60.0, 2048)
+ROOMY = CheckLimits(60.0, 2048)
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def worker() -> Iterator[Worker]:
     worker.close()
 
 
-def ask(worker: Worker, form: str, content: bytes, limits: Limits = ROOMY, **more: object) -> Outcome:
+def ask(worker: Worker, form: str, content: bytes, limits: CheckLimits = ROOMY, **more: object) -> Outcome:
     question = Question(**more).to_json()  # type: ignore[arg-type]
     return worker.ask(form, zlib.compress(content), question, limits, lambda step: True)
 
@@ -60,7 +60,7 @@ def halves() -> Program:
 @pytest.mark.parametrize("name", ["bert.pt2", "resnet.pt2", "sizes.pt2", "data.pt2"])
 def test_a_worker_answers_as_check_does(worker: Worker, name: str) -> None:
     outcome = ask(worker, "pt2", model(name))
-    assert isinstance(outcome, Answered)
+    assert isinstance(outcome, WorkerAnswer)
     found, expected = Report.from_json(outcome.data["report"]), check(FIXTURES / name)
     assert (found.verdict, found.accepts, found.dims) == (expected.verdict, expected.accepts, expected.dims)
     assert found.shapes == expected.shapes
@@ -69,10 +69,10 @@ def test_a_worker_answers_as_check_does(worker: Worker, name: str) -> None:
 def test_a_program_of_ours_is_checked(worker: Worker) -> None:
     content = json.dumps(program.to_json(halves())).encode()
     outcome = ask(worker, "program", content)
-    assert isinstance(outcome, Answered)
+    assert isinstance(outcome, WorkerAnswer)
     assert Report.from_json(outcome.data["report"]).accepts.formula == check_of("h % 2 == 0")
     narrowed = ask(worker, "program", content, assume=("h % 4 == 0",))
-    assert isinstance(narrowed, Answered)
+    assert isinstance(narrowed, WorkerAnswer)
     assert narrowed.data["verdict"] == "proved"
 
 
@@ -97,7 +97,7 @@ def check_of(text: str) -> object:
 )
 def test_what_cannot_be_used_is_told(worker: Worker, form: str, content: bytes, told: str) -> None:
     outcome = ask(worker, form, content)
-    assert isinstance(outcome, Answered)
+    assert isinstance(outcome, WorkerAnswer)
     assert outcome.data["failed"]["kind"] == "input"
     assert told in outcome.data["failed"]["problem"]
 
@@ -156,13 +156,13 @@ def test_a_trace_with_a_division_by_zero_is_answered(worker: Worker) -> None:
     program = json.loads(model("sizes.pt2"))
     del program["graph_module"]["graph"]["nodes"][4]["inputs"][0]  # what is viewed is not said
     outcome = ask(worker, "pt2", json.dumps(program).encode())
-    assert isinstance(outcome, Answered)
+    assert isinstance(outcome, WorkerAnswer)
     assert "report" in outcome.data
 
 
 def test_inputs_that_do_not_fit_are_told_with_a_hint(worker: Worker) -> None:
     outcome = ask(worker, "pt2", model("resnet.pt2"), inputs=("y: [b, 3, h, w]",))
-    assert isinstance(outcome, Answered)
+    assert isinstance(outcome, WorkerAnswer)
     assert outcome.data["failed"]["kind"] == "input"
     assert "x" in outcome.data["failed"]["problem"]
 
@@ -180,14 +180,14 @@ def test_a_worker_that_dies_breaks_one_check_alone(worker: Worker) -> None:
     outcome = worker.ask("pt2", packed, Question().to_json(), ROOMY, kill_when_it_starts)
     assert isinstance(outcome, Broke)
     assert (outcome.kind, "SIGSEGV" in outcome.reason) == ("crash", True)
-    assert isinstance(ask(worker, "pt2", model("bert.pt2")), Answered)
+    assert isinstance(ask(worker, "pt2", model("bert.pt2")), WorkerAnswer)
     assert worker.pid != before
 
 
 def test_a_worker_that_takes_too_long_is_ended(worker: Worker) -> None:
     ask(worker, "pt2", model("sizes.pt2"))
     before = worker.pid
-    outcome = ask(worker, "pt2", model("bert_decomposed.pt2"), Limits(0.0, 2048))
+    outcome = ask(worker, "pt2", model("bert_decomposed.pt2"), CheckLimits(0.0, 2048))
     assert isinstance(outcome, Broke)
     assert outcome.kind == "time"
     assert not Path(f"/proc/{before}").exists()
@@ -196,7 +196,7 @@ def test_a_worker_that_takes_too_long_is_ended(worker: Worker) -> None:
 @pytest.mark.skipif(not Path("/proc").exists(), reason="the memory of a process is read from /proc")
 def test_a_worker_that_takes_too_much_is_ended() -> None:
     worker = Worker()
-    outcome = ask(worker, "pt2", model("bert_decomposed.pt2"), Limits(60.0, 1))
+    outcome = ask(worker, "pt2", model("bert_decomposed.pt2"), CheckLimits(60.0, 1))
     assert isinstance(outcome, Broke)
     assert (outcome.kind, outcome.reason) == ("memory", "it took more than 1 MB of memory")
 

@@ -13,15 +13,15 @@ from random_formulas import box, formulas, where
 from anyshape.constraints.terms.dims import Dim, substitute, sym
 from anyshape.constraints.terms.formula import Formula, eq, ge, holds, negate
 from anyshape.constraints.terms.formula_text import parse_formula
-from anyshape.solver.backends.z3_backend import Problem
+from anyshape.solver.backends.z3_backend import Z3Problem
 from anyshape.solver.theory import bounds
-from anyshape.solver.theory.bounds import Known
+from anyshape.solver.theory.bounds import Consequences
 
 BOX = box("abc", -2, 7)
 
 
-def known(*texts: str) -> Known:
-    return Known(map(parse_formula, texts))
+def known(*texts: str) -> Consequences:
+    return Consequences(map(parse_formula, texts))
 
 
 @pytest.mark.parametrize("given, asked, answer", [
@@ -87,7 +87,7 @@ def test_names_of_our_own_are_left_alone() -> None:
 
 def contradiction(given: Sequence[Formula], asked: Formula, points: Sequence[Mapping[str, int]]) -> str:
     """How the fast path contradicts brute force over the points, or nothing."""
-    knowledge = Known(given)
+    knowledge = Consequences(given)
     fitting = [*where(given, points)]
     if knowledge.contradictory:
         return f"satisfiable at {fitting[0]}" if fitting else ""
@@ -103,9 +103,9 @@ def test_it_never_contradicts_brute_force(given: list[Formula], asked: Formula) 
 
 
 def contradicts_z3(given: Sequence[Formula], asked: Formula) -> bool:
-    knowledge = Known(given)
+    knowledge = Consequences(given)
     answer = knowledge.ask(asked)
-    problem = Problem(units=200_000)
+    problem = Z3Problem(units=200_000)
     if knowledge.contradictory:
         return problem.check(given) == "sat"
     if answer is None:
@@ -139,7 +139,7 @@ def test_both_judges_catch_a_wrong_rule(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_in_a_hurry_it_says_nothing_new() -> None:
     late = False
-    knowledge = Known([parse_formula("a < b and b <= 64")], lambda: late)
+    knowledge = Consequences([parse_formula("a < b and b <= 64")], lambda: late)
     assert knowledge.ask(parse_formula("a < 64")) is True
     late = True
     assert knowledge.ask(parse_formula("a < 64")) is True, "an answer that it has given stands"
@@ -161,7 +161,7 @@ def test_relations_are_added_no_longer_than_there_is_time(monkeypatch: pytest.Mo
         ticks += 1
         return substitute(dim, replacements)
 
-    knowledge = Known(
+    knowledge = Consequences(
         [parse_formula(f"{n}*a*b + c <= {n}*d*e + {n*n}") for n in range(1, 30)], lambda: ticks >= 5
     )
     monkeypatch.setattr(bounds, "_substituted", added)
@@ -173,7 +173,7 @@ def test_most_formulas_cost_a_few_calls() -> None:
     """The cost is counted in calls of Python functions, which no busy machine changes."""
     given = [parse_formula(t) for t in ("1 <= b <= 64", "t >= 1", "h % 32 == 0", "h >= 64", "w == h")]
     b, t, h, w = map(sym, "bthw")
-    knowledge = Known(given)
+    knowledge = Consequences(given)
     asked = [ge(b * t * n + h // (1 + n % 7), n % 3) for n in range(1500)]
     asked += [eq(w // 2**n * c, h // 2**n * c) for n in range(6) for c in range(2, 100)]
     calls = 0

@@ -146,8 +146,8 @@ def test_boxes_are_within_and_cannot_be_widened(formula: Formula) -> None:
 
 def test_brute_force_catches_a_box_that_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     """A search that believes every guess."""
-    monkeypatch.setattr(boxes._Growth, "_all_accepted", lambda self, about, given: True)
-    monkeypatch.setattr(boxes._Growth, "_points", lambda self, others: [dict.fromkeys(others, 1)])
+    monkeypatch.setattr(boxes._BoxGrowth, "_all_accepted", lambda self, about, given: True)
+    monkeypatch.setattr(boxes._BoxGrowth, "_points", lambda self, others: [dict.fromkeys(others, 1)])
     accepted = [*(f for n in "ab" for f in (ge(sym(n), 1), le(sym(n), 8))), parse_formula("a != b")]
     answer = found("ab", accepted)
     assert answer is not None

@@ -20,8 +20,8 @@ from anyshape.constraints.terms.dims import sym
 from anyshape.constraints.terms.formula import Formula, free_symbols, ge, holds, lt, negate
 from anyshape.constraints.terms.formula_text import parse_formula
 from anyshape.solver import decide as decide_module
-from anyshape.solver.backends.z3_backend import Problem
-from anyshape.solver.decide import Decision, Oracle, decide
+from anyshape.solver.backends.z3_backend import Z3Problem
+from anyshape.solver.decide import Decision, DomainOracle, decide
 from anyshape.solver.tactics.judge import Budget, Judge
 
 
@@ -94,8 +94,8 @@ def test_cores_are_in_program_order_and_minimal() -> None:
     decision = verdict(["a >= 1", "b >= 1", "c >= 1"], path(*constraints))
     assert lines(decision) == [[1, 3, 5]]
     core = [r.needs for r in decision.cores[0].requirements]
-    assert Problem().check(core) == "unsat"
-    assert all(Problem().check(fewer) == "sat" for fewer in combinations(core, 2))
+    assert Z3Problem().check(core) == "unsat"
+    assert all(Z3Problem().check(fewer) == "sat" for fewer in combinations(core, 2))
 
 
 def test_witnesses_are_small_and_differ_in_one_symbol() -> None:
@@ -353,7 +353,7 @@ def test_verdicts_agree_with_brute_force(system: System) -> None:
 
 def test_brute_force_catches_a_wrong_reading(monkeypatch: pytest.MonkeyPatch) -> None:
     """A solver that forgets the premise of a requirement."""
-    monkeypatch.setattr(decide_module._Walk, "guard", lambda self, formula: formula)
+    monkeypatch.setattr(decide_module._PathPosition, "guard", lambda self, formula: formula)
     branch = Condition(parse("a >= 5"), True, Origin())
     assumed = tuple(map(parse, ("a >= 1", "a <= 9", "b >= 1", "b <= 9")))
     one = replace(path("b % 2 == 0"), conditions=(branch,))
@@ -375,21 +375,21 @@ def test_brute_force_catches_a_wrong_reading(monkeypatch: pytest.MonkeyPatch) ->
     ("a*a == 2*b*b", ["a >= 1"], Answer.SOMETIMES),  # b is an integer of either sign, or 0
 ])
 def test_the_oracle(asked: str, given: list[str], answer: Answer) -> None:
-    oracle = Oracle(domain("t >= 1", "h >= 1"))
+    oracle = DomainOracle(domain("t >= 1", "h >= 1"))
     found = oracle.decide(parse(asked), [parse(g) for g in given])
     assert found is answer or (found is Answer.UNKNOWN and "a*a" in asked)
 
 
 def test_the_oracle_goes_on_after_a_refusal() -> None:
     """A requirement that cannot hold says nothing of the branches after it."""
-    oracle = Oracle(domain("h >= 1", "t >= 1"))
+    oracle = DomainOracle(domain("h >= 1", "t >= 1"))
     given = [parse("h == 0"), parse("t >= 3")]
     assert oracle.decide(parse("t >= 9"), given) is Answer.SOMETIMES
     assert oracle.decide(parse("t >= 2"), given) is Answer.ALWAYS
 
 
 def test_examples_of_the_oracle() -> None:
-    oracle = Oracle(domain("b >= 1", "h >= 1"))
+    oracle = DomainOracle(domain("b >= 1", "h >= 1"))
     example = oracle.example([parse("h % 32 == 0")])
     assert example == {"b": 2, "h": 32}
     assert oracle.example([parse("h <= 0")]) is None
@@ -399,7 +399,7 @@ def test_examples_of_the_oracle() -> None:
 
 
 def test_the_oracle_does_not_know_everything() -> None:
-    oracle = Oracle(domain("a >= 2", "b >= 2", "c >= 2"), Budget(units=5_000))
+    oracle = DomainOracle(domain("a >= 2", "b >= 2", "c >= 2"), Budget(units=5_000))
     assert oracle.decide(parse("a*a*a + b*b*b == c*c*c")) is Answer.UNKNOWN
 
 

@@ -10,7 +10,7 @@ import pytest
 from anyshape.constraints.terms.dims import sym
 from anyshape.constraints.terms.formula import Formula, all_of, free_symbols, ge, holds, le
 from anyshape.constraints.terms.formula_text import parse_formula
-from anyshape.solver.migrate import Count, Solutions, constant, count
+from anyshape.solver.migrate import SolutionCount, Solutions, constant, count
 from anyshape.solver.tactics.judge import Judge
 
 BOX = 12
@@ -46,7 +46,7 @@ def test_all_solutions_in_order(text: str) -> None:
 @pytest.mark.parametrize("text", FORMULAS)
 def test_count(text: str) -> None:
     formula, names = bounded(text)
-    assert count(Judge(), names, [formula]) == Count(len(brute(formula, names)))
+    assert count(Judge(), names, [formula]) == SolutionCount(len(brute(formula, names)))
 
 
 def test_infinitely_many_come_one_by_one() -> None:
@@ -59,7 +59,7 @@ def test_infinitely_many_come_one_by_one() -> None:
 
 def test_parts_that_share_nothing_are_multiplied() -> None:
     given = [parse_formula("1 <= b and b <= 90 and 1 <= h and h <= 90 and 1 <= w and w <= 90")]
-    assert count(Judge(), ["b", "h", "w"], given) == Count(90**3)
+    assert count(Judge(), ["b", "h", "w"], given) == SolutionCount(90**3)
     assert str(count(Judge(), ["b", "h"], [parse_formula("b == 2 and h == 3")])) == "1"
 
 

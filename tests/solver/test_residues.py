@@ -15,7 +15,7 @@ from anyshape.constraints.terms.formula import Formula, any_of, eq, ge, holds, l
 from anyshape.constraints.terms.formula_text import parse_formula
 from anyshape.solver.tactics.judge import Judge
 from anyshape.solver.theory import residues
-from anyshape.solver.theory.bounds import Known
+from anyshape.solver.theory.bounds import Consequences
 
 POINTS = box("ab", 1, 26)
 POSITIVE = [ge(sym(n), 1) for n in "ab"]
@@ -66,7 +66,7 @@ def test_what_the_classes_say_is_so(given: list[Formula]) -> None:
 @given(restricted())
 @settings(max_examples=100, deadline=None)
 def test_every_assignment_is_in_one_class(given: list[Formula]) -> None:
-    found = residues.classes(Known(given), given)
+    found = residues.classes(Consequences(given), given)
     assert len(found) <= residues.CLASSES
     for point in where(given, POINTS) if found else ():
         inside = [sizes for sizes in found if all(holds(eq(dim, point[s]), {s: _times(dim, s, point[s])})
@@ -85,7 +85,7 @@ def _times(dim: Dim, name: str, value: int) -> int:
     lambda known, name: [2*dim for dim in RIGHT(known, name)],
 ])
 def test_wrong_classes_are_caught(
-    monkeypatch: pytest.MonkeyPatch, variant: Callable[[Known, str], list[Dim]]
+    monkeypatch: pytest.MonkeyPatch, variant: Callable[[Consequences, str], list[Dim]]
 ) -> None:
     related = parsed("(a//4)*(b//4) == 1", "a*b == 16")
     given = [*POSITIVE, leaving("a", 4, 0, 1, 3), leaving("b", 4, 0, 1, 3), *related]
@@ -113,6 +113,6 @@ def test_windows_that_are_cut_and_merged_are_those_that_were(follows: str) -> No
 
 def test_many_classes_are_left_alone() -> None:
     given = [leaving("a", 32, *range(9)), leaving("b", 32, *range(9)), *parsed("(a//32)*(b//32) == 7")]
-    found = residues.classes(Known(given), given)
+    found = residues.classes(Consequences(given), given)
     assert [len(sizes) for sizes in found] == [1] * 9
     assert prod([9, 9]) > residues.CLASSES

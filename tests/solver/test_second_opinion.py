@@ -18,7 +18,7 @@ from anyshape.solver import agreement
 from anyshape.solver import decide as deciding
 from anyshape.solver.backends import cvc5_backend
 from anyshape.solver.backends.cvc5_backend import replies
-from anyshape.solver.second_opinion import Chain, Question
+from anyshape.solver.second_opinion import Chain, OpinionQuestion
 from anyshape.solver.smtlib import as_script
 from anyshape.solver.tactics import judge
 from anyshape.solver.theory import bounds
@@ -98,12 +98,12 @@ def test_it_agrees(target: Callable[..., Any], inputs: str, assume: str, verdict
 
 def taken_for(answer: bool, formula: str) -> Callable[[pytest.MonkeyPatch], None]:
     """The fast path takes a formula for one that always holds, or never does."""
-    wrong, right = parse_formula(formula), bounds.Known.ask
+    wrong, right = parse_formula(formula), bounds.Consequences.ask
 
-    def ask(self: bounds.Known, asked: Formula) -> bool | None:
+    def ask(self: bounds.Consequences, asked: Formula) -> bool | None:
         return answer if asked == wrong else right(self, asked)
 
-    return lambda patch: patch.setattr(bounds.Known, "ask", ask)
+    return lambda patch: patch.setattr(bounds.Consequences, "ask", ask)
 
 
 def never_satisfiable(formula: str) -> Callable[[pytest.MonkeyPatch], None]:
@@ -181,8 +181,10 @@ def test_the_parts_are_asked_where_the_whole_is_not_decided(monkeypatch: pytest.
         return replies(scripts, *limits) if len(asked_for) > 1 else [cvc5_backend.Reply()] * len(scripts)
 
     monkeypatch.setattr(agreement.cvc5_backend, "replies", first_open)
-    parts = [Question(f"part {n}", "unsat", (parse_formula(f"b == {n} and b == {n + 1}"),)) for n in (2, 4)]
-    whole = Question("whole", "unsat", (parse_formula("b < b"),), (), lambda: parts)
+    parts = [
+        OpinionQuestion(f"part {n}", "unsat", (parse_formula(f"b == {n} and b == {n + 1}"),)) for n in (2, 4)
+    ]
+    whole = OpinionQuestion("whole", "unsat", (parse_formula("b < b"),), (), lambda: parts)
     found = agreement.opinion(agreement.Questions((whole,)), 10)
     assert found.outcome == "agreed" and found.asked == 3
     assert [len(scripts) for scripts in asked_for] == [1, 2]
@@ -195,7 +197,7 @@ def test_what_is_left_out_first_is_asked_in_full_then() -> None:
     for formulas, count in (((needs, plain, parse_formula("b <= 4 and 1 <= a and 1 <= b")), 2),
                             ((needs, plain, parse_formula("3 <= a")), 1),
                             ((needs, parse_formula("a*b < 9 or 3 <= a"), plain), 1)):
-        question = Question("", "unsat", formulas)
+        question = OpinionQuestion("", "unsat", formulas)
         (easy,) = question.relaxed
         assert "QF_LIA" in as_script(easy) and "(* a b)" not in as_script(easy)
         assert agreement.opinion(agreement.Questions((question,)), 20) == agreement.Opinion("agreed", count)
@@ -230,7 +232,7 @@ def test_a_chain_means_what_its_text_means() -> None:
         for a in (2, 3, 9):
             for b in (2, 3):
                 at = (parse_formula(f"a == {a}"), parse_formula(f"b == {b}"))
-                script = as_script(Question("", "sat", at, (chain,)))
+                script = as_script(OpinionQuestion("", "sat", at, (chain,)))
                 (reply,) = replies([script], 20)
                 assert (reply.answer == "sat") == chain.holds({"a": a, "b": b})
 

@@ -13,7 +13,7 @@ from anyshape.constraints.terms.dims import Dim, evaluate, sym
 from anyshape.constraints.terms.formula import Formula, all_of, eq, ge, gt, holds, lt, ne
 from anyshape.constraints.terms.formula_text import parse_formula
 from anyshape.solver.theory import periodic, settling
-from anyshape.solver.theory.bounds import Known
+from anyshape.solver.theory.bounds import Consequences
 from anyshape.solver.theory.integer_sets import EVERY, IntegerSet
 from anyshape.solver.theory.periodic import image, solutions
 
@@ -135,9 +135,9 @@ POOLED = "((h % 2)//((h + 1)//2))*((w % 2)//((w + 1)//2)) + 2*((h % 2)//((h - 1)
 
 def test_quotients_that_have_one_value_are_that_value() -> None:
     """A pyramid of pools pads odd sizes; whether it has a row more is h % 2 by about half of h."""
-    known = Known([parse_formula(text) for text in ("h >= 4", "w >= 4")])
+    known = Consequences([parse_formula(text) for text in ("h >= 4", "w >= 4")])
     assert known.ask(parse_formula(POOLED)) is True
-    known = Known([parse_formula(text) for text in ("h >= 1", "w >= 4")])
+    known = Consequences([parse_formula(text) for text in ("h >= 1", "w >= 4")])
     assert known.ask(parse_formula(POOLED)) is None, "1//1 is 1"
 
 
@@ -150,7 +150,7 @@ def test_what_is_known_is_so(given: list[Formula]) -> None:
 
 def _mistaken(facts: list[Formula], asked: Formula) -> list[object]:
     """The points that contradict what is known."""
-    known = Known(facts, thorough=True)
+    known = Consequences(facts, thorough=True)
     points = where(facts, box("hw", 1, 14))
     if known.contradictory:
         return [*points]
@@ -162,7 +162,7 @@ def test_brute_force_catches_a_wrong_value(monkeypatch: pytest.MonkeyPatch) -> N
     h, w = sym("h"), sym("w")
     facts, asked = [ge(h, 1), ge(w, 1)], eq((h + 3) // (h + 1) * w, w)
     assert not _mistaken(facts, asked)
-    monkeypatch.setattr(Known, "_only", lambda known, atom: 1 if atom.op == "//" else None)
+    monkeypatch.setattr(Consequences, "_only", lambda known, atom: 1 if atom.op == "//" else None)
     assert _mistaken(facts, asked)
 
 

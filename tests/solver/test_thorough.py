@@ -16,11 +16,11 @@ from random_formulas import box, formulas, where
 from anyshape.constraints.terms.dims import Dim, Symbol, Term, evaluate, maximum, minimum, sym
 from anyshape.constraints.terms.formula import Formula, any_of, eq, free_symbols, ge, holds, le, ne, negate
 from anyshape.constraints.terms.formula_text import parse_formula
-from anyshape.solver.backends.z3_backend import Problem
+from anyshape.solver.backends.z3_backend import Z3Problem
 from anyshape.solver.tactics import cases, coordinates, corners
 from anyshape.solver.tactics.judge import Judge
 from anyshape.solver.theory import bounds
-from anyshape.solver.theory.bounds import Known
+from anyshape.solver.theory.bounds import Consequences
 
 BOX = box("abc", -2, 7)
 SIZES = box("abc", 1, 9)
@@ -31,7 +31,7 @@ def parsed(*texts: str) -> list[Formula]:
     return [parse_formula(text) for text in texts]
 
 
-def settled(*texts: str) -> Known:
+def settled(*texts: str) -> Consequences:
     return Judge().settled(parsed(*texts))
 
 
@@ -97,7 +97,7 @@ def misjudged(given: Sequence[Formula], points: Sequence[Mapping[str, int]]) -> 
         at = next(iter(where(given, points)), None)
         if at is not None:
             return f"it is satisfied at {at}"
-        return "z3 finds an example" if Problem(units=200_000).check(given) == "sat" else ""
+        return "z3 finds an example" if Z3Problem(units=200_000).check(given) == "sat" else ""
     return ""
 
 
@@ -240,16 +240,16 @@ def merged(levels: int, size: Dim) -> Dim:
 def replaced(monkeypatch: pytest.MonkeyPatch, levels: int) -> int:
     """How many quotients are replaced to tell whether merged sizes differ."""
     count = 0
-    unfloored = Known._unfloored
+    unfloored = Consequences._unfloored
 
-    def counted(self: Known, term: Dim) -> Dim | None:
+    def counted(self: Consequences, term: Dim) -> Dim | None:
         nonlocal count
         count += 1
         return unfloored(self, term)
 
-    known = Known([ge(sym(n), 4) for n in "abcd"], thorough=True)
+    known = Consequences([ge(sym(n), 4) for n in "abcd"], thorough=True)
     with monkeypatch.context() as patched:
-        patched.setattr(Known, "_unfloored", counted)
+        patched.setattr(Consequences, "_unfloored", counted)
         assert known.ask(ne(merged(levels, sym("c")), merged(levels, sym("d")))) is None
     return count
 
@@ -289,12 +289,12 @@ def test_nested_quotients_are_replaced_in_turn(monkeypatch: pytest.MonkeyPatch) 
 # --- wrong variants are caught
 
 
-def one_too_few(self: Known, part: Formula) -> list[Formula]:
+def one_too_few(self: Consequences, part: Formula) -> list[Formula]:
     found = RIGHT_FACTORS(self, part)
     return [ge(f.term - 1, 0) if i % 2 == 0 else f for i, f in enumerate(found)]  # type: ignore[union-attr]
 
 
-def first_part(known: Known, formula: Any) -> Formula:
+def first_part(known: Consequences, formula: Any) -> Formula:
     return formula.parts[0]  # type: ignore[no-any-return]
 
 
@@ -302,41 +302,41 @@ def without_slope(term: Dim, within: Any) -> float:
     return RIGHT_GREATEST(term, {a: (low, low) for a, (low, _) in within.items()})
 
 
-def other_way_round(self: Known, term: Term, atom: Any) -> Dim | None:
+def other_way_round(self: Consequences, term: Term, atom: Any) -> Dim | None:
     found = RIGHT_UNFLOORED(self, term, atom)
     return None if found is None else found + 1000
 
 
-def first_argument(self: Known, atom: Any) -> Dim:
+def first_argument(self: Consequences, atom: Any) -> Dim:
     return atom.args[0]  # type: ignore[no-any-return]
 
 
-def any_multiple(self: Known, k: Dim) -> list[Dim]:
+def any_multiple(self: Consequences, k: Dim) -> list[Dim]:
     return [sym("a")]
 
 
-def no_remainder(known: Known, term: Dim) -> bool:
+def no_remainder(known: Consequences, term: Dim) -> bool:
     return True
 
 
-def one_rest(known: Known, term: Term) -> Dim | None:
+def one_rest(known: Consequences, term: Term) -> Dim | None:
     found = RIGHT_FACTOR(known, term)
     return None if found is None else found - 3
 
 
-RIGHT_FACTORS = Known._of_factors
-RIGHT_UNFLOORED = Known._unfloored_at
+RIGHT_FACTORS = Consequences._of_factors
+RIGHT_UNFLOORED = Consequences._unfloored_at
 RIGHT_GREATEST = corners.greatest
 RIGHT_FACTOR = corners._without_factor
 
 
 @pytest.mark.parametrize("where_it_is, name, variant, given", [
-    (Known, "_of_factors", one_too_few, "a >= 2; a*b <= 6"),
+    (Consequences, "_of_factors", one_too_few, "a >= 2; a*b <= 6"),
     (cases, "_common", first_part, "a == b or a == 1 or b == 1"),
     (corners, "greatest", without_slope, "b*c + a*c >= 9"),
-    (Known, "_unfloored_at", other_way_round, "b <= 3; c <= 3; max(a//b, c)*b == a + 1"),
-    (Known, "_least_arguments", first_argument, "max(a, b)*c == a*b"),
-    (Known, "_divided_by", any_multiple, "(a + b) % c == 0"),
+    (Consequences, "_unfloored_at", other_way_round, "b <= 3; c <= 3; max(a//b, c)*b == a + 1"),
+    (Consequences, "_least_arguments", first_argument, "max(a, b)*c == a*b"),
+    (Consequences, "_divided_by", any_multiple, "(a + b) % c == 0"),
     (corners, "_negative", no_remainder, "a*b >= c"),
     (corners, "_without_factor", one_rest, "a*c + c >= 2*a + 2"),
     (bounds, "_divisors", lambda number: (1, 2), "a*b == 12"),
@@ -353,7 +353,7 @@ def test_a_wrong_step_is_caught(
 def test_a_wrong_bound_of_nested_quotients_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     known, asked = parsed("c <= 3", "(((a*b)//(c + 1))*b)//c >= c")
     assert not missaid([*POSITIVE, known], asked)
-    monkeypatch.setattr(Known, "_unfloored_at", other_way_round)
+    monkeypatch.setattr(Consequences, "_unfloored_at", other_way_round)
     assert missaid([*POSITIVE, known], asked)
 
 

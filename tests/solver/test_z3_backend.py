@@ -16,7 +16,7 @@ from anyshape.constraints.terms.dims import sym
 from anyshape.constraints.terms.formula import Formula, all_of, eq, ge, holds, negate
 from anyshape.constraints.terms.formula_text import parse_formula
 from anyshape.solver.backends import z3_backend
-from anyshape.solver.backends.z3_backend import Problem, project
+from anyshape.solver.backends.z3_backend import Z3Problem, project
 
 NAMES = "abc"
 values = st.fixed_dictionaries({n: st.integers(-7, 40) for n in NAMES})
@@ -29,7 +29,7 @@ def parse(*texts: str) -> list[Formula]:
 def agrees(formula: Formula, point: dict[str, int]) -> bool:
     """Does z3 find the formula true at the point exactly where Python does?"""
     here = [eq(sym(n), v) for n, v in point.items()]
-    problem = Problem()
+    problem = Z3Problem()
     return (problem.check([*here, formula]) == "sat") == holds(formula, point) and (
         problem.check([*here, negate(formula)]) == "sat"
     ) != holds(formula, point)
@@ -44,7 +44,7 @@ def test_a_formula_means_what_python_makes_of_it(formula: Formula, point: dict[s
 @given(formulas(NAMES))
 @settings(max_examples=60, deadline=None)
 def test_models_satisfy(formula: Formula) -> None:
-    problem = Problem(units=500_000)
+    problem = Z3Problem(units=500_000)
     if problem.check([formula]) == "sat":
         assert holds(formula, problem.model())
 
@@ -78,17 +78,17 @@ def test_evaluation_catches_a_wrong_encoding(monkeypatch: pytest.MonkeyPatch) ->
 ])
 def test_cores_are_minimal(texts: list[str], core: set[int] | None) -> None:
     asked = parse(*texts)
-    problem = Problem()
+    problem = Z3Problem()
     assert problem.check(asked) == "unsat"
     found = problem.core()
     assert core is None or {*found} == {asked[i] for i in core}
-    assert Problem().check(found) == "unsat"
+    assert Z3Problem().check(found) == "unsat"
     for fewer in combinations(found, len(found) - 1):
-        assert Problem().check(fewer) == "sat"
+        assert Z3Problem().check(fewer) == "sat"
 
 
 def test_a_problem_answers_many_questions() -> None:
-    problem = Problem()
+    problem = Z3Problem()
     one, two, three = parse("h % 2 == 0", "h >= 3", "h <= 3")
     assert problem.check([one, two]) == "sat" and problem.model()["h"] % 2 == 0
     assert problem.check([one, two, three]) == "unsat"
@@ -98,10 +98,10 @@ def test_a_problem_answers_many_questions() -> None:
 
 
 def test_problems_share_nothing() -> None:
-    one, other = Problem(), Problem()
+    one, other = Z3Problem(), Z3Problem()
     h, low = parse("h >= 10", "h <= 9")
     assert one.check([h, low]) == "unsat"
-    assert other.queries == 0 and other.units == Problem().units
+    assert other.queries == 0 and other.units == Z3Problem().units
     assert other.check([low]) == "sat" and one.queries == 1
 
 
@@ -111,14 +111,14 @@ HARD = parse("a >= 2", "b >= 2", "c >= 2", "a*a*a + b*b*b == c*c*c")
 def test_the_budget_in_units_is_kept_and_repeats() -> None:
     spent = []
     for _ in range(2):
-        problem = Problem(units=20_000)
+        problem = Z3Problem(units=20_000)
         assert problem.check(HARD) == "unknown"
         spent.append(problem.units)
     assert spent[0] == spent[1] < 100_000
 
 
 def test_the_budget_in_seconds_is_kept() -> None:
-    problem = Problem(seconds=0.2, units=1 << 31)
+    problem = Z3Problem(seconds=0.2, units=1 << 31)
     started = time.monotonic()
     assert problem.check(HARD) == "unknown"
     assert problem.exhausted
@@ -131,7 +131,7 @@ def test_ctrl_c_ends_a_query() -> None:
     threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
     started = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
-        Problem(seconds=20, units=1 << 31).check(HARD)
+        Z3Problem(seconds=20, units=1 << 31).check(HARD)
     assert time.monotonic() - started < 5
 
 
@@ -143,7 +143,7 @@ def test_unet_chains_and_products_are_cheap() -> None:
     for _ in range(8):
         chain.append(eq(2 * (x // 2), x))
         x = x // 2
-    problem = Problem()
+    problem = Z3Problem()
     assert problem.check([*chain, *parse("h % 256 != 0")]) == "unsat"
     assert problem.check([*chain, *parse("h <= 255")]) == "unsat"
     assert problem.check(chain) == "sat"

@@ -15,7 +15,7 @@ import z3
 
 from anyshape.constraints.terms.formula_text import parse_formula
 from anyshape.solver.backends import z3_backend
-from anyshape.solver.backends.z3_backend import Problem
+from anyshape.solver.backends.z3_backend import Z3Problem
 
 
 class Unguarded(z3.Context):  # type: ignore[misc]
@@ -59,7 +59,7 @@ def given_back_during_a_check(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         gc.collect()
         collected.set()
 
-    problem = Problem()
+    problem = Z3Problem()
     a = parse_formula("a*a == 9")
     with problem._context.in_use():
         for k in range(20):
@@ -82,12 +82,12 @@ def test_a_collection_of_another_thread_leaves_the_context_alone(monkeypatch: py
 
 
 def test_the_race_is_seen_where_nothing_guards(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(z3_backend, "_Context", Unguarded)
+    monkeypatch.setattr(z3_backend, "_ThreadContext", Unguarded)
     assert len(given_back_during_a_check(monkeypatch)) >= 20
 
 
 def test_two_threads_may_ask_one_problem() -> None:
-    problem, found = Problem(), list[str]()
+    problem, found = Z3Problem(), list[str]()
     asked = [parse_formula("a*a + b*b == 193"), parse_formula("1 <= a"), parse_formula("a < b")]
 
     def ask() -> None:
@@ -106,8 +106,8 @@ def test_no_object_is_made_outside_of_the_contexts_of_problems() -> None:
     source = (
         "import z3\n"
         "from anyshape.constraints.terms.formula_text import parse_formula as f\n"
-        "from anyshape.solver.backends.z3_backend import Problem, nearest, project\n"
-        "p = Problem()\n"
+        "from anyshape.solver.backends.z3_backend import Z3Problem, nearest, project\n"
+        "p = Z3Problem()\n"
         "p.check([f('a//b % 3 == min(a, c, 5)'), f('a > 1 or a*b == 2'), f('b >= 1')]), p.core(), p.units\n"
         "nearest([f('a % 4 == 0')], {'a': 7}, 100000), project(f('2*a == b and a != c'), ['a'])\n"
         "assert z3.z3._main_ctx is None\n"
@@ -118,7 +118,7 @@ def test_no_object_is_made_outside_of_the_contexts_of_problems() -> None:
 STRESS = """
 import gc, threading, time
 from anyshape.constraints.terms.formula_text import parse_formula
-from anyshape.solver.backends.z3_backend import Problem
+from anyshape.solver.backends.z3_backend import Z3Problem
 
 class Cycle:
     def __init__(self, held):
@@ -137,7 +137,7 @@ asked += [parse_formula(f"{x} >= 2") for x in names]
 asked += [parse_formula("+".join(f"{x}*{x}" for x in names) + " == 1009")]
 until = time.monotonic() + 20
 while time.monotonic() < until:
-    problem = Problem(units=1_000_000)
+    problem = Z3Problem(units=1_000_000)
     with problem._context.in_use():
         for k in range(200):
             Cycle(problem._encoder.symbol("a") * k)

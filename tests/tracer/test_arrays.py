@@ -17,14 +17,14 @@ from anyshape.constraints.ir.spec_text import parse_spec
 from anyshape.constraints.rules import default_rules
 from anyshape.constraints.terms.dims import evaluate
 from anyshape.constraints.terms.formula import holds
-from anyshape.solver.decide import Oracle
+from anyshape.solver.decide import DomainOracle
 from anyshape.tracer.recording.record import record
 
 
 def shapes(target: Callable[..., Any]) -> Callable[[int, int], tuple[int, ...]]:
     """What the program returns as its output's shape for an input of such a shape."""
     spec = parse_spec("x: [a, b]")
-    system, _ = record(target, spec, default_rules, Oracle(spec.domain))
+    system, _ = record(target, spec, default_rules, DomainOracle(spec.domain))
 
     def at(a: int, b: int) -> tuple[int, ...]:
         values = {"a": a, "b": b}
@@ -106,7 +106,7 @@ def test_a_wrong_answer_is_seen() -> None:
 def test_arrays_that_do_not_broadcast_are_refused() -> None:
     spec = parse_spec("x: [a, b]")
     program = lambda x: torch.from_numpy(np.ones(x.shape[0]) + np.ones(x.shape[1]))  # noqa: E731
-    system, _ = record(program, spec, default_rules, Oracle(spec.domain))
+    system, _ = record(program, spec, default_rules, DomainOracle(spec.domain))
     for a, b in itertools.product(range(1, 4), repeat=2):
         (path,) = [p for p in system.paths if holds(p.premise, {"a": a, "b": b})]
         runs = all(holds(c.formula, {"a": a, "b": b}) for c in path.constraints)
@@ -124,7 +124,7 @@ def test_arrays_that_do_not_broadcast_are_refused() -> None:
 )
 def test_what_is_not_known_of_arrays_without_data_is_not_claimed(program: Callable[[Tensor], Tensor]) -> None:
     spec = parse_spec("x: [a, b]")
-    system, _ = record(program, spec, default_rules, Oracle(spec.domain))
+    system, _ = record(program, spec, default_rules, DomainOracle(spec.domain))
     assert {path.end.how for path in system.paths} == {"gave-up"}
 
 

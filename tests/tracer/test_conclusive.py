@@ -12,7 +12,7 @@ from torch import Tensor, _check
 
 from anyshape.constraints.ir.spec_text import parse_spec
 from anyshape.constraints.rules import default_rules
-from anyshape.solver.decide import Oracle
+from anyshape.solver.decide import DomainOracle
 from anyshape.tracer.bytecode.conclusive import is_checked
 from anyshape.tracer.recording.record import record
 from anyshape.typecheck import check
@@ -131,7 +131,7 @@ def caught(x: Tensor, y: Tensor) -> Tensor:
 @pytest.mark.parametrize(("program", "paths"), [(checked, 1), (caught, 2)])
 def test_what_is_accepted_is_what_runs(program: Any, paths: int) -> None:
     spec = parse_spec("x: float32[a]; y: float32[b]")
-    system, _ = record(program, spec, default_rules, Oracle(spec.domain))
+    system, _ = record(program, spec, default_rules, DomainOracle(spec.domain))
     assert len(system.paths) == paths
     accepted = check(program, "x: float32[a]; y: float32[b]").accepts
     for a in range(1, 8):

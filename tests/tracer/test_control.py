@@ -25,7 +25,7 @@ from anyshape.constraints.ir.spec_text import parse_spec
 from anyshape.constraints.ir.system import Domain, System
 from anyshape.constraints.rules import default_rules
 from anyshape.constraints.terms.formula import holds
-from anyshape.solver.decide import Oracle
+from anyshape.solver.decide import DomainOracle
 from anyshape.tracer.readers import export, pt2
 from anyshape.tracer.readers.graph import system
 from anyshape.tracer.recording.record import record
@@ -133,7 +133,7 @@ CASES = {
 
 def recorded(program: Callable[[Tensor], Any]) -> System:
     spec = parse_spec("x: float32[n, m]")
-    result, _ = record(program, spec, default_rules, Oracle(spec.domain))
+    result, _ = record(program, spec, default_rules, DomainOracle(spec.domain))
     for path in result.paths:
         path.program.verify()
     return result
@@ -239,10 +239,20 @@ def test_condition_that_data_decides_requires_both_sides() -> None:
 
 
 def test_graph_of_other_inputs_is_refused() -> None:
-    from anyshape.tracer.readers.exported import Call, Exported, Given, Graph, GraphError, Name, build
+    from anyshape.tracer.readers.exported import (
+        ExportedCall,
+        ExportedGraph,
+        ExportedParts,
+        Given,
+        GraphError,
+        Name,
+        build,
+    )
 
-    inner = Graph("inner", (Name("a"), Name("b")), (), (Name("a"),), {})
-    call = Call("torch.ops.higher_order.map_impl", (("", inner), ("", (Name("x"),)), ("", ())), ("y",))
-    outer = Graph("", (Name("x"),), (call,), (Name("y"),), {"x": lambda: Known((2, 3), "float32")})
+    inner = ExportedGraph("inner", (Name("a"), Name("b")), (), (Name("a"),), {})
+    call = ExportedCall(
+        "torch.ops.higher_order.map_impl", (("", inner), ("", (Name("x"),)), ("", ())), ("y",)
+    )
+    outer = ExportedGraph("", (Name("x"),), (call,), (Name("y"),), {"x": lambda: Known((2, 3), "float32")})
     with pytest.raises(GraphError, match="map_impl"):
-        build(Exported(outer, (Given(Name("x"), ("x",), True),), (("y", Name("y")),), {}, ()))
+        build(ExportedParts(outer, (Given(Name("x"), ("x",), True),), (("y", Name("y")),), {}, ()))

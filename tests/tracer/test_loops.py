@@ -24,7 +24,7 @@ from anyshape.constraints.ir.system import Path, System
 from anyshape.constraints.rules import default_rules
 from anyshape.constraints.terms.dims import Term, evaluate, symbols
 from anyshape.constraints.terms.formula import free_symbols, holds
-from anyshape.solver.decide import Oracle
+from anyshape.solver.decide import DomainOracle
 from anyshape.tracer.recording.record import bind, record
 from anyshape.tracer.summaries.families import Families
 from anyshape.typecheck import check
@@ -35,7 +35,7 @@ REFUSALS = (RuntimeError, ValueError, AssertionError, IndexError, ZeroDivisionEr
 
 def trace(target: Any, inputs: str, *assume: str) -> System:
     spec = parse_spec(inputs, assume)
-    system, _ = record(target, spec, default_rules, Oracle(spec.domain))
+    system, _ = record(target, spec, default_rules, DomainOracle(spec.domain))
     for path in system.paths:
         path.program.verify()
         assert from_json(to_json(path.program)) == path.program

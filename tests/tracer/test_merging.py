@@ -22,7 +22,7 @@ from anyshape.constraints.ir.system_json import paths_from_json, paths_to_json
 from anyshape.constraints.rules import default_rules
 from anyshape.constraints.terms.dims import evaluate
 from anyshape.constraints.terms.formula import holds
-from anyshape.solver.decide import Oracle
+from anyshape.solver.decide import DomainOracle
 from anyshape.solver.tactics.judge import Budget
 from anyshape.tracer.recording import record as recorder
 from anyshape.typecheck import check
@@ -36,7 +36,7 @@ def trace(target: Callable[..., Any], inputs: str, monkeypatch: pytest.MonkeyPat
     """Recorded with the ways of calls merged from the first fork on."""
     monkeypatch.setattr(recorder, "MANY_PATHS", 1)
     spec = parse_spec(inputs, ())
-    oracle = Oracle(spec.domain, Budget(300.0))  # no answer here depends on how fast the machine is
+    oracle = DomainOracle(spec.domain, Budget(300.0))  # no answer here depends on how fast the machine is
     system, _ = recorder.record(target, spec, default_rules, oracle, budget_s=300.0)
     for path in system.paths:
         path.program.verify()

@@ -21,7 +21,7 @@ from anyshape.constraints.ir.system import System
 from anyshape.constraints.rules import default_rules
 from anyshape.constraints.terms.dims import evaluate
 from anyshape.constraints.terms.formula import holds
-from anyshape.solver.decide import Oracle
+from anyshape.solver.decide import DomainOracle
 from anyshape.tracer.patches import named_axes
 from anyshape.tracer.recording.record import bind, record
 from anyshape.typecheck import check
@@ -142,7 +142,7 @@ CASES = [
 
 def trace(case: Case) -> System:
     spec = parse_spec(case.inputs, [f"0 <= {name}" for name in parse_spec(case.inputs).domain.symbols])
-    system, _ = record(program(case), spec, default_rules, Oracle(spec.domain))
+    system, _ = record(program(case), spec, default_rules, DomainOracle(spec.domain))
     return system
 
 

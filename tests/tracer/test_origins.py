@@ -11,7 +11,7 @@ import torch
 from anyshape.constraints.ir.program import Origin
 from anyshape.constraints.ir.spec_text import parse_spec
 from anyshape.constraints.rules import default_rules
-from anyshape.solver.decide import Oracle
+from anyshape.solver.decide import DomainOracle
 from anyshape.solver.tactics.judge import Budget
 from anyshape.tracer.bytecode.origins import ModuleNames, of_error
 from anyshape.tracer.recording.record import record
@@ -53,7 +53,7 @@ def part(origin: Origin) -> str:
 @pytest.mark.parametrize("program", PARTS, ids=lambda f: f.__name__)
 def test_the_call_in_its_line(program: Callable[[Any], Any]) -> None:
     spec = parse_spec("x: float32[b, 4]")
-    system, _ = record(program, spec, default_rules, Oracle(spec.domain, Budget(10.0)), budget_s=10.0)
+    system, _ = record(program, spec, default_rules, DomainOracle(spec.domain, Budget(10.0)), budget_s=10.0)
     (path,) = system.paths
     origins = list(dict.fromkeys(node.origin for node in path.program.nodes))
     assert [part(origin) for origin in origins] == PARTS[program]

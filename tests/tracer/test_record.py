@@ -28,14 +28,14 @@ from anyshape.constraints.ir.system import System
 from anyshape.constraints.rules import default_rules
 from anyshape.constraints.terms.formula import holds
 from anyshape.constraints.terms.formula_text import parse_formula
-from anyshape.solver.decide import Oracle
-from anyshape.tracer.recording.record import TargetError, record
+from anyshape.solver.decide import DomainOracle
+from anyshape.tracer.recording.record import NotCallable, record
 from anyshape.typecheck import check
 
 
 def trace(target: Callable[..., Any], inputs: str, *assume: str, **options: Any) -> System:
     spec = parse_spec(inputs, assume)
-    system, _ = record(target, spec, default_rules, Oracle(spec.domain), **options)
+    system, _ = record(target, spec, default_rules, DomainOracle(spec.domain), **options)
     for path in system.paths:
         path.program.verify()
         assert from_json(to_json(path.program)) == path.program
@@ -481,7 +481,7 @@ def test_a_wrong_rule_is_seen() -> None:
         return structs.replace(input, shape=tuple(size))
 
     spec = parse_spec("x: [b, t, c]", ())
-    system, _ = record(views, spec, default_rules + {"view": view}, Oracle(spec.domain))
+    system, _ = record(views, spec, default_rules + {"view": view}, DomainOracle(spec.domain))
     assert runs(system, b=1, t=1, c=3) != eager(views, "x: [b, t, c]", b=1, t=1, c=3)
 
 
@@ -510,7 +510,7 @@ def test_the_model_is_left_as_it_was_found() -> None:
     model = Residual()
     before = {k: v.clone() for k, v in model.state_dict().items()}
     spec = parse_spec("x: [b, 6]", ("b >= 2",))
-    _, changed = record(model, spec, default_rules, Oracle(spec.domain))
+    _, changed = record(model, spec, default_rules, DomainOracle(spec.domain))
     assert all(torch.equal(before[k], v) for k, v in model.state_dict().items())
     assert model.calls == []
     assert model.last is None
@@ -587,7 +587,7 @@ def test_outputs_are_named() -> None:
 
 
 def test_a_spec_that_does_not_fit() -> None:
-    with pytest.raises(TargetError, match=r"'y'.*it takes \(x\)"):
+    with pytest.raises(NotCallable, match=r"'y'.*it takes \(x\)"):
         trace(views, "y: [b]")
 
 
@@ -596,7 +596,7 @@ def test_a_defect_that_is_no_matter_of_sizes() -> None:
         return x.no_such_method()
 
     spec = parse_spec("x: [b]", ())
-    system, _ = record(defective, spec, default_rules, Oracle(spec.domain))
+    system, _ = record(defective, spec, default_rules, DomainOracle(spec.domain))
     (path,) = system.paths
     assert path.end.how == "gave-up"
     assert "no_such_method" in path.end.reason
@@ -644,7 +644,7 @@ def test_a_program_that_remembers_its_runs_is_not_followed() -> None:
     spec = parse_spec("x: [b]", ())
     for program in (alternates, keeps):
         seen.clear()
-        system, _ = record(program, spec, default_rules, Oracle(spec.domain))
+        system, _ = record(program, spec, default_rules, DomainOracle(spec.domain))
         assert "gave-up" in {path.end.how for path in system.paths}
 
 
@@ -655,7 +655,7 @@ def test_a_symbolic_size_that_reaches_torch_is_a_defect() -> None:
         raise RuntimeError("SymIntArrayRef expected to contain only concrete integers")
 
     spec = parse_spec("x: [b]", ())
-    system, _ = record(reaches, spec, default_rules, Oracle(spec.domain))
+    system, _ = record(reaches, spec, default_rules, DomainOracle(spec.domain))
     assert {path.end.how for path in system.paths} == {"gave-up"}
 
 

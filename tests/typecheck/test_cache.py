@@ -19,8 +19,8 @@ from rendered import report
 from anyshape.typecheck import Code, Report, Verdict
 from anyshape.typecheck.checking.reading import Reading
 from anyshape.typecheck.project import cache as caching
-from anyshape.typecheck.project.cache import Cache, Question, default_folder, worth_keeping
-from anyshape.typecheck.project.config import Job
+from anyshape.typecheck.project.cache import Cache, CacheQuestion, default_folder, worth_keeping
+from anyshape.typecheck.project.config import ConfiguredJob
 from anyshape.typecheck.project.jobs import answer
 from anyshape.typecheck.report.findings import make
 
@@ -31,7 +31,7 @@ import helper
 def f(x):
     return helper.same(x)
 """
-JOB = Job("model.py:f", ("x: float32[b, h]",))
+JOB = ConfiguredJob("model.py:f", ("x: float32[b, h]",))
 
 
 @pytest.fixture
@@ -110,7 +110,7 @@ EDITS: dict[str, tuple[Callable[[Path], object], bool]] = {
 @pytest.mark.parametrize("edit", EDITS)
 def test_what_has_changed_is_checked_anew(folder: Path, edit: str) -> None:
     do, stands = EDITS[edit]
-    cache, asked = Cache(default_folder()), Question(JOB)
+    cache, asked = Cache(default_folder()), CacheQuestion(JOB)
     cache.put(asked, report("proved"), [str(folder / "model.py"), str(folder / "helper.py")])
     assert cache.get(asked) is not None
     do(folder)
@@ -124,30 +124,30 @@ QUESTIONS = [
 
 
 @pytest.mark.parametrize("other", QUESTIONS, ids=str)
-def test_another_question_has_another_answer(folder: Path, other: Job) -> None:
+def test_another_question_has_another_answer(folder: Path, other: ConfiguredJob) -> None:
     cache = Cache(default_folder())
-    cache.put(Question(JOB), report("proved"), [])
-    assert cache.get(Question(JOB)) is not None
-    assert cache.get(Question(other)) is None
+    cache.put(CacheQuestion(JOB), report("proved"), [])
+    assert cache.get(CacheQuestion(JOB)) is not None
+    assert cache.get(CacheQuestion(other)) is None
 
 
 def test_who_answers_and_where_belongs_to_the_question(
     folder: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cache = Cache(default_folder())
-    cache.put(Question(JOB), report("proved"), [])
+    cache.put(CacheQuestion(JOB), report("proved"), [])
     for name in ("_own_files", "_packages"):
         with monkeypatch.context() as patch:
             patch.setattr(caching, name, lambda: "another version")
-            assert cache.get(Question(JOB)) is None
+            assert cache.get(CacheQuestion(JOB)) is None
     monkeypatch.setenv("PYTHONPATH", "/elsewhere")
-    assert cache.get(Question(JOB)) is None
+    assert cache.get(CacheQuestion(JOB)) is None
     monkeypatch.undo()
-    assert cache.get(Question(JOB)) is None  # in another folder
+    assert cache.get(CacheQuestion(JOB)) is None  # in another folder
 
 
 def test_a_report_is_kept_as_it_is(folder: Path) -> None:
-    cache, asked = Cache(default_folder()), Question(JOB)
+    cache, asked = Cache(default_folder()), CacheQuestion(JOB)
     for name in ("proved", "refined", "refuted", "two-ways"):
         cache.put(asked, report(name), [])
         kept = cache.get(asked)
@@ -193,7 +193,7 @@ DAMAGE: dict[str, Callable[[Path], str | bytes]] = {
 
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_a_damaged_or_foreign_entry_is_made_anew(folder: Path, damage: str) -> None:
-    cache, asked = Cache(default_folder()), Question(JOB)
+    cache, asked = Cache(default_folder()), CacheQuestion(JOB)
     cache.put(asked, report("proved"), [str(folder / "model.py")])
     content = DAMAGE[damage](entry(folder))
     entry(folder).write_bytes(content if isinstance(content, bytes) else content.encode())
@@ -209,8 +209,8 @@ def test_a_damaged_or_foreign_entry_is_made_anew(folder: Path, damage: str) -> N
 def test_a_folder_that_cannot_be_written_is_no_obstacle(folder: Path) -> None:
     (folder / "file").write_text("")
     cache = Cache(folder / "file" / "cache")
-    cache.put(Question(JOB), report("proved"), [])
-    assert cache.get(Question(JOB)) is None
+    cache.put(CacheQuestion(JOB), report("proved"), [])
+    assert cache.get(CacheQuestion(JOB)) is None
 
 
 def test_old_entries_make_room(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -218,9 +218,9 @@ def test_old_entries_make_room(folder: Path, monkeypatch: pytest.MonkeyPatch) ->
     cache = Cache(default_folder())
     jobs = [replace(JOB, target=f"model.py:f{n}") for n in range(6)]
     for n, job in enumerate(jobs):
-        cache.put(Question(job), report("proved"), [])
-        os.utime(cache.folder / Question(job).file, (n, n))
-    assert [cache.get(Question(job)) is not None for job in jobs] == [False] * 3 + [True] * 3
+        cache.put(CacheQuestion(job), report("proved"), [])
+        os.utime(cache.folder / CacheQuestion(job).file, (n, n))
+    assert [cache.get(CacheQuestion(job)) is not None for job in jobs] == [False] * 3 + [True] * 3
 
 
 # ---- what is worth keeping, and what was read
@@ -287,7 +287,7 @@ def test_a_module_that_was_imported_before_is_an_obstacle_if_it_was_saved_since(
     finally:
         del sys.modules[name]
     assert str(folder / f"{name}.py") in found.files
-    assert (cache.get(Question(JOB)) is None) is edited
+    assert (cache.get(CacheQuestion(JOB)) is None) is edited
 
 
 def test_a_check_while_its_file_is_saved_is_not_kept(folder: Path) -> None:
@@ -295,7 +295,7 @@ def test_a_check_while_its_file_is_saved_is_not_kept(folder: Path) -> None:
     (folder / "model.py").write_text(saved)
     cache = Cache(default_folder())
     assert answer(JOB, cache).report.verdict is Verdict.PROVED
-    assert cache.get(Question(JOB)) is None
+    assert cache.get(CacheQuestion(JOB)) is None
 
 
 @pytest.mark.parametrize("platform, variables, folder", [

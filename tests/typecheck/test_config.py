@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from anyshape.typecheck import Code
-from anyshape.typecheck.project.config import KEYS, TARGET_KEYS, ConfigError, Job, find, read
+from anyshape.typecheck.project.config import KEYS, TARGET_KEYS, ConfigError, ConfiguredJob, find, read
 
 FULL = """\
 [project]
@@ -48,8 +48,10 @@ def test_all_keys(file: Path) -> None:
     assert project is not None
     assert project.root == file.parent
     assert project.jobs == (
-        Job("models/unet.py:UNet", ("x: float32[b, 3, h, w]",), MULTIPLES, 60.0, False, MIXED, "cvc5"),
-        Job("saved.pt2", None, (), 5.0, True, MIXED, "cvc5"),
+        ConfiguredJob(
+            "models/unet.py:UNet", ("x: float32[b, 3, h, w]",), MULTIPLES, 60.0, False, MIXED, "cvc5"
+        ),
+        ConfiguredJob("saved.pt2", None, (), 5.0, True, MIXED, "cvc5"),
     )
     assert project.ignore == {Code.APPROXIMATE: 5, Code.RAISES: 5}
     assert project.baseline == file.parent / "known.json"

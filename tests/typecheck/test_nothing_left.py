@@ -405,7 +405,7 @@ def test_without_stand_ins_writes_are_seen(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize("setting", surroundings.SETTINGS, ids=lambda setting: setting.name)
-def test_a_setting_that_is_written_is_what_was_read(setting: surroundings.Setting) -> None:
+def test_a_setting_that_is_written_is_what_was_read(setting: surroundings.Surrounding) -> None:
     before = setting.read()
     with getattr(torch.backends, "__allow_nonbracketed_mutation")():
         setting.write(before)  # other tests may have frozen the flags of back ends

@@ -26,7 +26,7 @@ from anyshape.solver.tactics.judge import Judge
 from anyshape.tracer.patches.edits import Assigned, CannotApply, Rebuilt, Rewritten, applied, arguments
 from anyshape.typecheck import check
 from anyshape.typecheck.checking.api import examine
-from anyshape.typecheck.checking.replay import Refused, Replayer
+from anyshape.typecheck.checking.replay import Replayer, RunRefused
 from anyshape.typecheck.facade import Report
 from anyshape.typecheck.render.sarif import to_sarif
 from anyshape.typecheck.repairs import repaired, search
@@ -140,7 +140,7 @@ def test_what_does_not_run_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """Should a proof be wrong, the replay stands before the user."""
     entry = BROKEN[0]
     found = examine(entry.build(), entry.inputs, entry.assume)
-    monkeypatch.setattr(Replayer, "run", lambda *_: Refused("", "", "", Origin()))
+    monkeypatch.setattr(Replayer, "run", lambda *_: RunRefused("", "", "", Origin()))
     report = repaired(found.report, found.target.value, found.spec, found.system, default_rules)
     assert not any(f.repairs for f in report.findings)
 

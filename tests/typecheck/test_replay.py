@@ -18,7 +18,17 @@ from anyshape.constraints.ir.program import Input, Node, Origin, Program, Ref
 from anyshape.constraints.ir.spec_text import parse_spec
 from anyshape.constraints.terms.formula import eq
 from anyshape.tracer.readers.graph import Traced, system
-from anyshape.typecheck.checking.replay import FAKE, REAL, RULES, Failed, Ran, Refused, Replayer, at, by_rules
+from anyshape.typecheck.checking.replay import (
+    FAKE,
+    REAL,
+    RULES,
+    Inconclusive,
+    Ran,
+    Replayer,
+    RunRefused,
+    at,
+    by_rules,
+)
 
 
 def pairs(x: Tensor) -> Tensor:
@@ -77,7 +87,7 @@ def test_runs_or_is_refused(
     target: Callable[..., Any], spec: str, sizes: dict[str, int], accepted: bool, how: str
 ) -> None:
     outcome = Replayer(target, parse_spec(spec)).run(sizes, accepted)
-    assert isinstance(outcome, Ran if accepted else Refused), outcome
+    assert isinstance(outcome, Ran if accepted else RunRefused), outcome
     assert outcome.how == how
 
 
@@ -92,12 +102,12 @@ def test_a_wrong_expectation_is_corrected() -> None:
     """Whatever is expected, the outcome is what the program does: this is what unmasks a wrong witness."""
     replayer = Replayer(pairs, parse_spec("x: [b]"))
     assert isinstance(replayer.run({"b": 4}, False), Ran)
-    assert isinstance(replayer.run({"b": 3}, True), Refused)
+    assert isinstance(replayer.run({"b": 3}, True), RunRefused)
 
 
 def test_a_refusal_names_the_line_and_the_exception() -> None:
     outcome = Replayer(asserts, parse_spec("x: [b]")).run({"b": 1}, False)
-    assert isinstance(outcome, Refused)
+    assert isinstance(outcome, RunRefused)
     assert outcome.exception == "AssertionError"
     assert outcome.reason.startswith("too short")
     assert outcome.origin.code == 'assert x.shape[0] > 2, "too short"'
@@ -105,7 +115,7 @@ def test_a_refusal_names_the_line_and_the_exception() -> None:
 
 def test_what_is_no_matter_of_sizes_is_told() -> None:
     outcome = Replayer(misspelt, parse_spec("x: [b]")).run({"b": 1}, True)
-    assert isinstance(outcome, Failed)
+    assert isinstance(outcome, Inconclusive)
     assert outcome.raised
     assert "veiw" in outcome.reason
     assert "veiw" in outcome.origin.code
@@ -113,7 +123,7 @@ def test_what_is_no_matter_of_sizes_is_told() -> None:
 
 def test_huge_sizes_stay_fake() -> None:
     replayer = Replayer(asks_data, parse_spec("x: [b]; mask: bool[b]"))
-    assert isinstance(replayer.run({"b": 1 << 40}, True), Failed)
+    assert isinstance(replayer.run({"b": 1 << 40}, True), Inconclusive)
     assert isinstance(Replayer(pairs, parse_spec("x: [b]")).run({"b": 1 << 40}, True), Ran)
 
 
@@ -122,7 +132,7 @@ def test_missing_memory_is_no_refusal() -> None:
         return x.new_zeros(1 << 50) if not mask.any() else x
 
     outcome = Replayer(grows, parse_spec("x: [b]; mask: bool[b]")).run({"b": 1}, False)
-    assert not isinstance(outcome, Refused), outcome
+    assert not isinstance(outcome, RunRefused), outcome
 
 
 class Stateful(nn.Module):
@@ -156,7 +166,7 @@ def test_the_model_is_left_as_it_was() -> None:
 
 def test_compiled_programs_run_as_they_are_written() -> None:
     replayer = Replayer(torch.compile(nn.Linear(3, 4)), parse_spec("input: [b, d]"))
-    assert isinstance(replayer.run({"b": 2, "d": 4}, False), Refused)
+    assert isinstance(replayer.run({"b": 2, "d": 4}, False), RunRefused)
     assert isinstance(replayer.run({"b": 2, "d": 3}, True), Ran)
 
 
@@ -193,8 +203,8 @@ def replayed(n: int, rules: Rules) -> Any:
 @pytest.mark.parametrize("n, accepted", [(4, True), (8, True), (2, False), (3, False)])
 def test_a_graph_is_replayed_by_its_rules(n: int, accepted: bool) -> None:
     outcome = replayed(n, Rules({"half": halved}))
-    assert outcome == (Ran(RULES) if accepted else Refused(RULES, "the size must be even", "", LINE))
+    assert outcome == (Ran(RULES) if accepted else RunRefused(RULES, "the size must be even", "", LINE))
 
 
 def test_a_graph_without_rules_is_not_replayed() -> None:
-    assert isinstance(replayed(4, Rules({})), Failed)
+    assert isinstance(replayed(4, Rules({})), Inconclusive)

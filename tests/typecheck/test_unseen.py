@@ -14,20 +14,20 @@ from anyshape.constraints.engine import generate
 from anyshape.constraints.ir.spec_text import parse_spec
 from anyshape.constraints.ir.system import System
 from anyshape.constraints.rules import default_rules
-from anyshape.solver.decide import Oracle
+from anyshape.solver.decide import DomainOracle
 from anyshape.tracer.recording.record import record
 from anyshape.typecheck import check
-from anyshape.typecheck.checking.replay import FAKE, REAL, Failed, Limits, Ran, Refused, Replayer
-from anyshape.typecheck.checking.unseen import Source, Unseen, made, unseen
+from anyshape.typecheck.checking.replay import FAKE, REAL, Inconclusive, Ran, Replayer, RunLimits, RunRefused
+from anyshape.typecheck.checking.unseen import Origins, Unseen, made, unseen
 
 
 def recorded(target: Callable[..., Any], inputs: str) -> System:
     spec = parse_spec(inputs)
-    return record(target, spec, default_rules, Oracle(spec.domain))[0]
+    return record(target, spec, default_rules, DomainOracle(spec.domain))[0]
 
 
-def replayer(target: Callable[..., Any], inputs: str, limits: Limits | None = None) -> Replayer:
-    made = Replayer(target, parse_spec(inputs), limits or Limits())
+def replayer(target: Callable[..., Any], inputs: str, limits: RunLimits | None = None) -> Replayer:
+    made = Replayer(target, parse_spec(inputs), limits or RunLimits())
     made.see(recorded(target, inputs))
     return made
 
@@ -83,7 +83,7 @@ class Buffered(nn.Module):
         return x + self.table(self.places[:, : x.shape[1]])
 
 
-COMPUTED, CHOSEN, GIVEN = Source.COMPUTED, Source.CHOSEN, Source.GIVEN
+COMPUTED, CHOSEN, GIVEN = Origins.COMPUTED, Origins.CHOSEN, Origins.GIVEN
 
 # target, spec, what is not seen
 CASES: list[tuple[Callable[..., Any], str, Unseen]] = [
@@ -115,14 +115,14 @@ def test_how_much_a_run_makes() -> None:
 # target, spec, sizes, what is claimed, what is found out
 OUTCOMES: list[tuple[Callable[..., Any], str, dict[str, int], bool, type]] = [
     (counted, "x: [n]; table: [r, 2]", {"n": 3, "r": 3}, True, Ran),
-    (counted, "x: [n]; table: [r, 2]", {"n": 4, "r": 3}, True, Refused),
-    (counted, "x: [n]; table: [r, 2]", {"n": 4, "r": 3}, False, Refused),
+    (counted, "x: [n]; table: [r, 2]", {"n": 4, "r": 3}, True, RunRefused),
+    (counted, "x: [n]; table: [r, 2]", {"n": 4, "r": 3}, False, RunRefused),
     (bytes_of, "x: [n]", {"n": 128}, True, Ran),
-    (bytes_of, "x: [n]", {"n": 129}, True, Refused),
-    (sorted_, "x: [n]; table: [r, 2]", {"n": 4, "r": 3}, True, Refused),
-    (sorted_, "x: [n]; table: [r, 2]", {"n": 4, "r": 3}, False, Refused),
-    (sorted_, "x: [n]; table: [r, 2]", {"n": 3, "r": 3}, False, Failed),
-    (shifted, "i: int64[n]; table: [r, 2]", {"n": 3, "r": 1}, True, Failed),
+    (bytes_of, "x: [n]", {"n": 129}, True, RunRefused),
+    (sorted_, "x: [n]; table: [r, 2]", {"n": 4, "r": 3}, True, RunRefused),
+    (sorted_, "x: [n]; table: [r, 2]", {"n": 4, "r": 3}, False, RunRefused),
+    (sorted_, "x: [n]; table: [r, 2]", {"n": 3, "r": 3}, False, Inconclusive),
+    (shifted, "i: int64[n]; table: [r, 2]", {"n": 3, "r": 1}, True, Inconclusive),
     (shifted, "i: int64[n]; table: [r, 2]", {"n": 3, "r": 2}, True, Ran),
     (caught, "x: [n]", {"n": 3}, True, Ran),
 ]
@@ -134,7 +134,7 @@ def test_real_kernels_have_the_last_word(
 ) -> None:
     outcome = replayer(target, inputs).run(sizes, accepted)
     assert isinstance(outcome, kind), outcome
-    assert isinstance(outcome, Failed) or outcome.how == REAL
+    assert isinstance(outcome, Inconclusive) or outcome.how == REAL
 
 
 def test_the_greatest_is_chosen_last_by_some_data() -> None:
@@ -144,18 +144,18 @@ def test_the_greatest_is_chosen_last_by_some_data() -> None:
         return table[x.argmax()]
 
     outcome = replayer(last, "x: [n]; table: [r, 2]").run({"n": 5, "r": 3}, False)
-    assert isinstance(outcome, Refused) and outcome.exception == "IndexError"
+    assert isinstance(outcome, RunRefused) and outcome.exception == "IndexError"
 
 
-@pytest.mark.parametrize("limits", [Limits(made=10), Limits(total=10), Limits(inputs=10)])
-def test_beyond_the_limits_fake_tensors_are_believed(limits: Limits) -> None:
+@pytest.mark.parametrize("limits", [RunLimits(made=10), RunLimits(total=10), RunLimits(inputs=10)])
+def test_beyond_the_limits_fake_tensors_are_believed(limits: RunLimits) -> None:
     run = replayer(counted, "x: [n]; table: [r, 2]", limits).run
     assert run({"n": 20, "r": 20}, True) == Ran(FAKE)
     assert run({"n": 20, "r": 3}, True) == Ran(FAKE), "they see no index"
 
 
 def test_what_is_left_is_used_up() -> None:
-    run = replayer(counted, "x: [n]; table: [r, 2]", Limits(total=100)).run
+    run = replayer(counted, "x: [n]; table: [r, 2]", RunLimits(total=100)).run
     hows = [run({"n": 4, "r": 4 + k}, True) for k in range(8)]
     assert hows[0] == Ran(REAL) and hows[-1] == Ran(FAKE)
 
@@ -166,19 +166,19 @@ def endless(x: Tensor, table: Tensor) -> Tensor:
     return table[torch.arange(x.shape[0])]
 
 
-@pytest.mark.parametrize("limits, reason, late", [(Limits(seconds=0.1), "longer than", True),
-                                                  (Limits(calls=500), "more than 500 functions", False)])
-def test_a_run_that_takes_too_long_is_broken_off(limits: Limits, reason: str, late: bool) -> None:
+@pytest.mark.parametrize("limits, reason, late", [(RunLimits(seconds=0.1), "longer than", True),
+                                                  (RunLimits(calls=500), "more than 500 functions", False)])
+def test_a_run_that_takes_too_long_is_broken_off(limits: RunLimits, reason: str, late: bool) -> None:
     made = Replayer(endless, parse_spec("x: [n]; table: [r, 2]"), limits)
     made.see(recorded(counted, "x: [n]; table: [r, 2]"))
     outcome = made.run({"n": 2, "r": 2}, True)
-    assert isinstance(outcome, Failed) and reason in outcome.reason and outcome.late == late
+    assert isinstance(outcome, Inconclusive) and reason in outcome.reason and outcome.late == late
 
 
-@pytest.mark.parametrize("limits, verdict, code", [(Limits(seconds=0.0), "unknown", "incomplete"),
-                                                   (Limits(calls=0), "refined", "not-replayed")])
+@pytest.mark.parametrize("limits, verdict, code", [(RunLimits(seconds=0.0), "unknown", "incomplete"),
+                                                   (RunLimits(calls=0), "refined", "not-replayed")])
 def test_the_clock_ends_in_unknown_and_counts_do_not(
-    limits: Limits, verdict: str, code: str, monkeypatch: pytest.MonkeyPatch
+    limits: RunLimits, verdict: str, code: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A count is the same in each run, so that the verdict may stand. The clock is not."""
     monkeypatch.setattr(Replayer.__init__, "__defaults__", (limits,))

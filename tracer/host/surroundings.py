@@ -25,7 +25,7 @@ SEED: Final = 20
 """The seed of the random numbers of every run."""
 
 
-class Setting(NamedTuple):
+class Surrounding(NamedTuple):
     """Functions that read and set a setting. Values are compared by `==`."""
 
     name: str
@@ -33,11 +33,11 @@ class Setting(NamedTuple):
     write: Callable[[Any], object]
 
 
-def _attribute(holder: Any, name: str) -> Setting:
-    return Setting(name, lambda: getattr(holder, name), lambda value: setattr(holder, name, value))
+def _attribute(holder: Any, name: str) -> Surrounding:
+    return Surrounding(name, lambda: getattr(holder, name), lambda value: setattr(holder, name, value))
 
 
-def _autocast(device: str) -> Setting:
+def _autocast(device: str) -> Surrounding:
     def write(now: tuple[bool, torch.dtype]) -> None:
         torch.set_autocast_enabled(device, now[0])
         torch.set_autocast_dtype(device, now[1])
@@ -45,7 +45,7 @@ def _autocast(device: str) -> Setting:
     def read() -> tuple[bool, torch.dtype]:
         return torch.is_autocast_enabled(device), torch.get_autocast_dtype(device)
 
-    return Setting(f"autocast of {device}", read, write)
+    return Surrounding(f"autocast of {device}", read, write)
 
 
 def _set_environment(before: dict[str, str]) -> None:
@@ -83,32 +83,32 @@ def _read_filters() -> list[Any]:
     return [*warnings.filters]
 
 
-SETTINGS: Final[tuple[Setting, ...]] = (
-    Setting(
+SETTINGS: Final[tuple[Surrounding, ...]] = (
+    Surrounding(
         "modes of torch functions",
         _get_current_function_mode_stack,
         _set_modes(
             _get_current_function_mode_stack, _C._pop_torch_function_stack, _C._push_on_torch_function_stack
         ),
     ),
-    Setting(
+    Surrounding(
         "modes of dispatch",
         _get_current_dispatch_mode_stack,
         _set_modes(
             _get_current_dispatch_mode_stack, _C._pop_torch_dispatch_stack, _C._push_on_torch_dispatch_stack
         ),
     ),
-    Setting("grad mode", torch.is_grad_enabled, _C._set_grad_enabled),
-    Setting("default dtype", torch.get_default_dtype, torch.set_default_dtype),
-    Setting(
+    Surrounding("grad mode", torch.is_grad_enabled, _C._set_grad_enabled),
+    Surrounding("default dtype", torch.get_default_dtype, torch.set_default_dtype),
+    Surrounding(
         "default device",
         lambda: getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", None),
         lambda context: setattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", context),
     ),
     _autocast("cpu"),
     _autocast("cuda"),
-    Setting("autocast cache", torch.is_autocast_cache_enabled, torch.set_autocast_cache_enabled),
-    Setting(
+    Surrounding("autocast cache", torch.is_autocast_cache_enabled, torch.set_autocast_cache_enabled),
+    Surrounding(
         "deterministic algorithms",
         lambda: (
             torch.are_deterministic_algorithms_enabled(),
@@ -116,43 +116,47 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         ),
         lambda now: torch.use_deterministic_algorithms(now[0], warn_only=now[1]),
     ),
-    Setting(
+    Surrounding(
         "anomaly mode",
         lambda: (torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()),
         lambda now: torch.set_anomaly_enabled(*now),
     ),
-    Setting("matmul precision", torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
-    Setting("threads", torch.get_num_threads, torch.set_num_threads),
-    Setting(
+    Surrounding("matmul precision", torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
+    Surrounding("threads", torch.get_num_threads, torch.set_num_threads),
+    Surrounding(
         "fast path of attention",
         torch.backends.mha.get_fastpath_enabled,
         torch.backends.mha.set_fastpath_enabled,
     ),
-    Setting("flash attention", torch.backends.cuda.flash_sdp_enabled, torch.backends.cuda.enable_flash_sdp),
-    Setting("math attention", torch.backends.cuda.math_sdp_enabled, torch.backends.cuda.enable_math_sdp),
+    Surrounding(
+        "flash attention", torch.backends.cuda.flash_sdp_enabled, torch.backends.cuda.enable_flash_sdp
+    ),
+    Surrounding("math attention", torch.backends.cuda.math_sdp_enabled, torch.backends.cuda.enable_math_sdp),
     *(_attribute(torch.backends.cudnn, name) for name in ("enabled", "benchmark", "deterministic")),
     _attribute(torch.backends.mkldnn, "enabled"),
     _attribute(torch.distributions.Distribution, "_validate_args"),  # compiling anything turns it off
-    Setting("warning filters", _read_filters, _set_filters),
+    Surrounding("warning filters", _read_filters, _set_filters),
     _attribute(warnings, "showwarning"),
-    Setting("trace function", sys.gettrace, sys.settrace),
-    Setting("profile function", sys.getprofile, sys.setprofile),
-    Setting("recursion limit", sys.getrecursionlimit, sys.setrecursionlimit),
-    Setting("garbage collection", gc.isenabled, lambda on: gc.enable() if on else gc.disable()),
+    Surrounding("trace function", sys.gettrace, sys.settrace),
+    Surrounding("profile function", sys.getprofile, sys.setprofile),
+    Surrounding("recursion limit", sys.getrecursionlimit, sys.setrecursionlimit),
+    Surrounding("garbage collection", gc.isenabled, lambda on: gc.enable() if on else gc.disable()),
     _attribute(logging.root.manager, "disable"),
-    Setting("environment", lambda: dict(os.environ), _set_environment),
+    Surrounding("environment", lambda: dict(os.environ), _set_environment),
 )
 """All settings that a run restores."""
 
 
-def _generators() -> Iterator[Setting]:
+def _generators() -> Iterator[Surrounding]:
     """Yields the existing random generators: of torch on the CPU, of Python, of NumPy if it is in use."""
-    yield Setting("random numbers of torch", torch.get_rng_state, torch.set_rng_state)
-    yield Setting("random numbers of Python", random.getstate, random.setstate)
+    yield Surrounding("random numbers of torch", torch.get_rng_state, torch.set_rng_state)
+    yield Surrounding("random numbers of Python", random.getstate, random.setstate)
     if (numpy := sys.modules.get("numpy")) is not None:
-        yield Setting("random numbers of NumPy", numpy.random.get_state, numpy.random.set_state)
+        yield Surrounding("random numbers of NumPy", numpy.random.get_state, numpy.random.set_state)
     if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
-        yield Setting("random numbers of CUDA", torch.cuda.get_rng_state_all, torch.cuda.set_rng_state_all)
+        yield Surrounding(
+            "random numbers of CUDA", torch.cuda.get_rng_state_all, torch.cuda.set_rng_state_all
+        )
 
 
 def seed(number: int = SEED) -> None:

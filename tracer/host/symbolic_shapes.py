@@ -75,7 +75,7 @@ def stack_of_caller() -> Any:
 # ---- sources
 
 @dataclass(frozen=True)
-class Quotient(ChainedSource):
+class QuotientOrigin(ChainedSource):
     """Where the k of m*k + r comes from, in a guard."""
 
     divisor: int = 1

@@ -42,14 +42,14 @@ OPEN: Final = "open_number_"
 
 
 @dataclass(frozen=True, slots=True)
-class Open:
+class OpenNumber:
     """A number that is left open: the symbol, and the number in the program."""
 
     name: str
     now: int
 
     @classmethod
-    def nth(cls, index: int, now: int) -> Open:
+    def nth(cls, index: int, now: int) -> OpenNumber:
         """Returns one of several numbers that a change leaves open, up to 26."""
         return cls(f"{OPEN}{chr(ord('a') + index)}", now)
 
@@ -106,7 +106,7 @@ class Rewritten:
     start: int
     stop: int
     text: str
-    open: tuple[Open, ...] = ()
+    open: tuple[OpenNumber, ...] = ()
 
 
 Edit: TypeAlias = "Rebuilt | Assigned | Projected | Resized | Rewritten"
@@ -174,12 +174,12 @@ class WithOpenNumbers(nn.Module):
             return self.inner(**inputs)
 
 
-def opened(target: Any, edit: Edit) -> tuple[tuple[Open, ...], dict[str, Tensor]]:
+def opened(target: Any, edit: Edit) -> tuple[tuple[OpenNumber, ...], dict[str, Tensor]]:
     """Returns the numbers that a change leaves open, and the weights whose shapes they determine, by the
     names of inputs.
     """
     match edit:
-        case Rebuilt(module, parameter, Open() as number, _):
+        case Rebuilt(module, parameter, OpenNumber() as number, _):
             old = _module(target, module)
             fit = _Fit.of(old, parameter, number.now)
             shapes = {
@@ -187,7 +187,7 @@ def opened(target: Any, edit: Edit) -> tuple[tuple[Open, ...], dict[str, Tensor]
                 for name, dims in fit.shapes.items()
             }
             return (number,), shapes
-        case Resized(module, name, axis, Open() as number):
+        case Resized(module, name, axis, OpenNumber() as number):
             old_tensor = getattr(_module(target, module), name)
             sizes: list[Any] = [*old_tensor.shape]
             sizes[axis] = sym(number.name)
@@ -214,8 +214,8 @@ def closed(edit: Edit, values: Mapping[str, int]) -> Edit:
             return replace(edit, value=_filled(edit.value, values))
 
 
-def _opens(value: Any) -> Iterator[Open]:
-    if isinstance(value, Open):
+def _opens(value: Any) -> Iterator[OpenNumber]:
+    if isinstance(value, OpenNumber):
         yield value
     elif isinstance(value, list | tuple):
         for part in value:
@@ -223,7 +223,7 @@ def _opens(value: Any) -> Iterator[Open]:
 
 
 def _filled(value: Any, values: Mapping[str, Any]) -> Any:
-    if isinstance(value, Open):
+    if isinstance(value, OpenNumber):
         return values[value.name]
     if isinstance(value, list | tuple):
         return type(value)(_filled(part, values) for part in value)
@@ -236,7 +236,7 @@ def _resized(
     """Replaces the module's tensor, a parameter or buffer, by one of another size, wherever it is held."""
     held: dict[str, Any] = parameters_of(module) if name in parameters_of(module) else buffers_of(module)
     old = held[name]
-    if isinstance(value, Open):
+    if isinstance(value, OpenNumber):
         new = given[_weight(name)]
     else:
         sizes = [*old.shape]
@@ -307,7 +307,7 @@ def _built(module: nn.Module, parameter: str, value: Any, device: str) -> nn.Mod
 
 
 def _rebuilt(module: nn.Module, parameter: str, value: Any, given: Mapping[str, Any]) -> nn.Module:
-    if not isinstance(value, Open):
+    if not isinstance(value, OpenNumber):
         empty = _built(module, parameter, value, "meta").to_empty(device=_device(module))
         for tensor in (*empty.parameters(), *empty.buffers()):
             torch.nn.init.zeros_(tensor) if tensor.numel() < 1_000_000 else None

@@ -31,7 +31,7 @@ from ..values.numbers import Size, size
 from ..values.symbolic import SymbolicTensor
 
 
-class _NotFollowed(Exception):
+class _Unsupported(Exception):
     """Raised for a description, or operands, that einx may accept and that are not supported here."""
 
 
@@ -39,7 +39,7 @@ class _NotFollowed(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class _Axis:
+class _NamedAxis:
     """An axis of a description: `a`, `[a]`, or `a...` for any number of axes."""
 
     name: str
@@ -48,13 +48,13 @@ class _Axis:
 
 
 @dataclass(frozen=True, slots=True)
-class _Group:
+class _AxisGroup:
     """The axes that form a dim of a tensor: one, or those of `(a b)`; for the number 1, an empty group.
 
     `a...` alone means several axes with a dim each, `(a...)` one dim of them all.
     """
 
-    axes: tuple[_Axis, ...]
+    axes: tuple[_NamedAxis, ...]
     joined: bool = True
 
     @property
@@ -66,10 +66,10 @@ class _Group:
 class _Expression:
     """The description of one tensor: a group for each dim, except that `a...` covers any number of them."""
 
-    groups: tuple[_Group, ...]
+    groups: tuple[_AxisGroup, ...]
 
     @property
-    def axes(self) -> tuple[_Axis, ...]:
+    def axes(self) -> tuple[_NamedAxis, ...]:
         return tuple(axis for group in self.groups for axis in group.axes)
 
     @property
@@ -86,7 +86,7 @@ class _Expression:
         return all(group.is_alone for group in self.groups)
 
     def marking(self, names: Iterable[str]) -> _Expression:
-        def marked(group: _Group) -> _Group:
+        def marked(group: _AxisGroup) -> _AxisGroup:
             return replace(group, axes=tuple(replace(a, marked=a.name in names) for a in group.axes))
 
         return _Expression(tuple(map(marked, self.groups)))
@@ -106,14 +106,14 @@ def _read(description: str) -> tuple[tuple[_Expression, ...], tuple[_Expression,
     """Returns the expressions of the operands, and those of the results, if they are given."""
     sides = description.split("->")
     if len(sides) > 2:
-        raise _NotFollowed
+        raise _Unsupported
     given, *results = (tuple(map(_expression, side.split(","))) for side in sides)
     expressions = [*given, *(results[0] if results else ())]
     axes = {axis for expression in expressions for axis in expression.axes}
     if len(axes) > len({axis.name for axis in axes}):
-        raise _NotFollowed  # marked here and not there, or repeated
+        raise _Unsupported  # marked here and not there, or repeated
     if any(len({*expression.names}) < len(expression.names) for expression in expressions):
-        raise _NotFollowed  # a diagonal
+        raise _Unsupported  # a diagonal
     return given, results[0] if results else None
 
 
@@ -121,26 +121,26 @@ def _expression(text: str) -> _Expression:
     return _Expression(tuple(_groups(text, marked=False)))
 
 
-def _groups(text: str, marked: bool) -> Iterator[_Group]:
+def _groups(text: str, marked: bool) -> Iterator[_AxisGroup]:
     for word in _words(text):
         inner = word[1:-1]
         if word == "1" and not marked:
-            yield _Group(())
+            yield _AxisGroup(())
         elif word.startswith("(") and word.endswith(")"):
-            yield _Group(tuple(axis for group in _groups(inner, marked) for axis in group.axes))
+            yield _AxisGroup(tuple(axis for group in _groups(inner, marked) for axis in group.axes))
         elif word.startswith("[") and word.endswith("]"):
             yield from _groups(inner, True)
         else:
-            yield _Group((_axis(word, marked),), joined=False)
+            yield _AxisGroup((_axis(word, marked),), joined=False)
 
 
-def _axis(word: str, marked: bool) -> _Axis:
+def _axis(word: str, marked: bool) -> _NamedAxis:
     name, repeated = word.removesuffix("..."), word.endswith("...")
     if repeated and name.startswith("[") and name.endswith("]"):
         name, marked = name[1:-1], True
     if not _WORD.fullmatch(name) and not (repeated and not name):
-        raise _NotFollowed
-    return _Axis(name or "...", marked, repeated)
+        raise _Unsupported
+    return _NamedAxis(name or "...", marked, repeated)
 
 
 def _words(text: str) -> Iterator[str]:
@@ -152,11 +152,11 @@ def _words(text: str) -> Iterator[str]:
             word += letter
         elif word:
             if depth < 0 or not _closes_once(word):
-                raise _NotFollowed
+                raise _Unsupported
             yield word
             word = ""
     if word:
-        raise _NotFollowed
+        raise _Unsupported
 
 
 def _closes_once(word: str) -> bool:
@@ -180,7 +180,7 @@ def _closes_once(word: str) -> bool:
 # ---- sizes
 
 
-class _Recorded:
+class _RecordedSizes:
     """Sizes in a recording."""
 
     def __init__(self, run: Recorder) -> None:
@@ -222,7 +222,7 @@ class _Traced:
 class _Call:
     """A call whose description is parsed: `...` is replaced by the axes that it covers."""
 
-    view: _Recorded | _Traced
+    view: _RecordedSizes | _Traced
     given: tuple[_Expression, ...]
     result: _Expression
     operands: tuple[Any, ...]
@@ -287,27 +287,27 @@ def _call(
     view = _view(operands, parameters)
     shapes = [_shape(operand, view) for operand in operands]
     if len(shapes) != len(given):
-        raise _NotFollowed
+        raise _Unsupported
     counts = _counts(given, shapes)
     spread = tuple(_spread(expression, counts) for expression in given)
     into = _spread(result, counts)
     if any(len(e.groups) != len(shape) for e, shape in zip(spread, shapes, strict=True)):
-        raise _NotFollowed
+        raise _Unsupported
     pairs = zip(spread, shapes, strict=True)
     dims = [pair for e, shape in pairs for pair in zip(e.groups, shape, strict=True)]
     sizes, needed = _solved(description, dims, _parameters(parameters, (*given, result), view))
     if not {*into.names} <= sizes.keys():
-        raise _NotFollowed
+        raise _Unsupported
     return _Call(view, spread, into, operands, sizes, needed)
 
 
-def _view(operands: tuple[Any, ...], parameters: Mapping[str, Any]) -> _Recorded | _Traced:
+def _view(operands: tuple[Any, ...], parameters: Mapping[str, Any]) -> _RecordedSizes | _Traced:
     values = (*operands, *parameters.values())
     run = next((v.run for v in values if type(v) in (SymbolicTensor, Size)), None)
-    return _Traced() if run is None else _Recorded(run)
+    return _Traced() if run is None else _RecordedSizes(run)
 
 
-def _shape(operand: Any, view: _Recorded | _Traced) -> Sequence[Dim]:
+def _shape(operand: Any, view: _RecordedSizes | _Traced) -> Sequence[Dim]:
     if type(operand) is SymbolicTensor:
         if isinstance(operand.value, Tensor) and not any(row_of(dim) for dim in operand.value.shape):
             return operand.value.shape
@@ -316,21 +316,21 @@ def _shape(operand: Any, view: _Recorded | _Traced) -> Sequence[Dim]:
         return [*map(view.dim, sizes)]
     elif type(operand) in (int, float, bool):
         return ()
-    raise _NotFollowed
+    raise _Unsupported
 
 
 def _parameters(
-    given: Mapping[str, Any], expressions: Iterable[_Expression], view: _Recorded | _Traced
+    given: Mapping[str, Any], expressions: Iterable[_Expression], view: _RecordedSizes | _Traced
 ) -> dict[str, Dim]:
     """Returns the sizes of axes that the call gives by name; einx ignores names of no axis."""
     axes = {axis.name: axis for expression in expressions for axis in expression.axes}
     found = {}
     for name, value in given.items():
         if name in _OPTIONS or type(value) not in (int, Size, torch.SymInt):
-            raise _NotFollowed
+            raise _Unsupported
         if name in axes:
             if axes[name].repeated:
-                raise _NotFollowed
+                raise _Unsupported
             found[name] = view.dim(value)
     return found
 
@@ -344,31 +344,31 @@ def _counts(given: Iterable[_Expression], shapes: Iterable[Sequence[Dim]]) -> di
     for expression, shape in zip(given, shapes, strict=True):
         several = [g.axes[0].name for g in expression.groups if not g.joined and g.axes[0].repeated]
         if len(several) > 1:
-            raise _NotFollowed
+            raise _Unsupported
         for name in several:
             count = len(shape) - len(expression.groups) + 1
             if count < 0 or found.setdefault(name, count) != count:
-                raise _NotFollowed
+                raise _Unsupported
     return found
 
 
 def _spread(expression: _Expression, counts: Mapping[str, int]) -> _Expression:
     """Returns the expression with each `...` replaced by the axes that it covers."""
     if not {axis.name for axis in expression.axes if axis.repeated} <= counts.keys():
-        raise _NotFollowed
-    groups: list[_Group] = []
+        raise _Unsupported
+    groups: list[_AxisGroup] = []
     for group in expression.groups:
         axes = tuple(one for axis in group.axes for one in _several(axis, counts))
-        groups += [_Group(axes)] if group.joined else [_Group((axis,), joined=False) for axis in axes]
+        groups += [_AxisGroup(axes)] if group.joined else [_AxisGroup((axis,), joined=False) for axis in axes]
     return _Expression(tuple(groups))
 
 
-def _several(axis: _Axis, counts: Mapping[str, int]) -> Iterator[_Axis]:
+def _several(axis: _NamedAxis, counts: Mapping[str, int]) -> Iterator[_NamedAxis]:
     if not axis.repeated:
         yield axis
         return
     for place in range(counts[axis.name]):
-        yield _Axis(f"{axis.name}.{place}", axis.marked)
+        yield _NamedAxis(f"{axis.name}.{place}", axis.marked)
 
 
 _GREATEST: Final = 2**31 - 1
@@ -376,7 +376,7 @@ _GREATEST: Final = 2**31 - 1
 
 
 def _solved(
-    description: str, dims: list[tuple[_Group, Dim]], parameters: Mapping[str, Dim]
+    description: str, dims: list[tuple[_AxisGroup, Dim]], parameters: Mapping[str, Dim]
 ) -> tuple[dict[str, Dim], list[tuple[Formula, str]]]:
     """Returns the sizes of the axes, and the conditions under which these are the sizes, each with the
     reason.
@@ -389,7 +389,7 @@ def _solved(
     while dims:
         ready = [(g, d) for g, d in dims if sum(axis.name not in sizes for axis in g.axes) <= 1]
         if not ready:
-            raise _NotFollowed  # several sizes may do
+            raise _Unsupported  # several sizes may do
         group, dim = min(ready, key=lambda pair: len(pair[0].axes))
         dims.remove((group, dim))
         whole = product([sizes[axis.name] for axis in group.axes if axis.name in sizes])
@@ -416,18 +416,18 @@ def _elementwise(name: str, count: int | None) -> Callable[..., Any]:
         given, results = _read(description)
         result = results[0] if results is not None else _whole(given)
         if (results and len(results) > 1) or any(e.marked for e in (*given, result)):
-            raise _NotFollowed
+            raise _Unsupported
         if len(given) < 2 or len(given) != (count or len(given)):
-            raise _NotFollowed
+            raise _Unsupported
         numbers = [o for o in operands if not isinstance(o, torch.Tensor)]
         tensors = [o for o in operands if isinstance(o, torch.Tensor)]
         if numbers and name not in COMPARING.values() and _matters_how_taken(numbers, tensors):
-            raise _NotFollowed
+            raise _Unsupported
         call = _call(description, given, result, operands, parameters)
         named = {axis for expression in call.given for axis in expression.names}
         order = [axis for axis in call.result.names if axis in named]
         if len(order) < len(named) or (numbers and not order):
-            raise _NotFollowed
+            raise _Unsupported
         call.require()
         function = getattr(torch, name)
         values = [call.aligned(place, order) for place in range(len(operands))]
@@ -452,7 +452,7 @@ def _whole(given: tuple[_Expression, ...]) -> _Expression:
     every = {name for expression in given for name in expression.names}
     whole = {expression for expression in given if {*expression.names} == every}
     if len(whole) != 1:
-        raise _NotFollowed
+        raise _Unsupported
     return whole.pop()
 
 
@@ -462,7 +462,7 @@ def _reduction(name: str) -> Callable[..., Any]:
     def apply(description: str, operand: Any, **parameters: Any) -> Any:
         given, results = _read(description)
         if len(given) != 1 or (results is not None and (len(results) != 1 or results[0].marked)):
-            raise _NotFollowed
+            raise _Unsupported
         expression = given[0]
         if not expression.marked and results:
             expression = expression.marking({*expression.names} - {*results[0].names})
@@ -473,7 +473,7 @@ def _reduction(name: str) -> Callable[..., Any]:
         order = [axis for axis in names if axis not in reduced]
         axes = tuple(place for place, axis in enumerate(names) if axis in reduced)
         if not axes or not {*order} <= {*call.result.names} or (len(axes) > 1 and name == "prod"):
-            raise _NotFollowed
+            raise _Unsupported
         call.require()
         tensor, _ = call.apart(0)
         return call.finished(getattr(torch, name)(tensor, dim=axes[0] if len(axes) == 1 else axes), order)
@@ -488,14 +488,14 @@ def _along_axis(name: str) -> Callable[..., Any]:
         given, results = _read(description)
         result = (results or given)[0]
         if len(given) != 1 or (results is not None and len(results) != 1) or not given[0].marked:
-            raise _NotFollowed
+            raise _Unsupported
         call = _call(description, given, result, (operand,), parameters)
         names = call.given[0].names
         axes = [place for place, axis in enumerate(names) if axis in call.given[0].marked]
         if len(axes) != 1 or call.result.marked != call.given[0].marked:
-            raise _NotFollowed
+            raise _Unsupported
         if not {*names} <= {*call.result.names}:
-            raise _NotFollowed
+            raise _Unsupported
         call.require()
         tensor, _ = call.apart(0)
         return call.finished(getattr(torch.nn.functional, name)(tensor, dim=axes[0]), names)
@@ -507,10 +507,10 @@ def _id(description: str, *operands: Any, **parameters: Any) -> Any:
     """Returns one tensor, with its dims split, joined, reordered and repeated."""
     given, results = _read(description)
     if len(given) != 1 or results is None or len(results) != 1 or given[0].marked or results[0].marked:
-        raise _NotFollowed
+        raise _Unsupported
     call = _call(description, given, results[0], operands, parameters)
     if not {*call.given[0].names} <= {*call.result.names}:
-        raise _NotFollowed
+        raise _Unsupported
     call.require()
     return call.finished(*call.apart(0))
 
@@ -519,16 +519,16 @@ def _dot(description: str, *operands: Any, **parameters: Any) -> Any:
     """Returns products summed along the axes that two tensors have and the result does not."""
     given, results = _read(description)
     if len(given) < 2 or results is None or len(results) != 1 or results[0].marked:
-        raise _NotFollowed
+        raise _Unsupported
     marked = {axis for expression in given for axis in expression.marked}
     call = _call(description, given, results[0], operands, parameters)
     counts = Counter(axis for expression in call.given for axis in expression.names)
     summed = {axis for axis in counts if axis not in call.result.names}
     named = {axis for expression in call.given for axis in expression.marked}
     if (marked and named != summed) or any(counts[axis] != 2 for axis in summed):
-        raise _NotFollowed
+        raise _Unsupported
     if not all(isinstance(o, torch.Tensor) for o in operands) or len(counts) > len(_LETTERS):
-        raise _NotFollowed
+        raise _Unsupported
     call.require()
     letters = dict(zip(counts, _LETTERS, strict=False))
     order = [axis for axis in call.result.names if axis in counts]
@@ -591,7 +591,7 @@ def _stand_in(name: str, is_symbolic: Callable[[Any], bool]) -> Callable[..., An
     def call(*args: Any, **kwargs: Any) -> Any:
         symbolic = any(map(is_symbolic, (*args, *kwargs.values())))
         if symbolic and args and isinstance(args[0], str):
-            with contextlib.suppress(_NotFollowed):
+            with contextlib.suppress(_Unsupported):
                 return _FOLLOWED[name](*args, **kwargs)
         return _plain()["einx", name](*args, **kwargs)
 

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from torch import fx
 
 from ...constraints.ir.lattice import Type
-from ..recording.record import TargetError
+from ..recording.record import NotCallable
 from .tensor_types import to_torch
 
 GraphModule: TypeAlias = fx.GraphModule
@@ -21,7 +21,7 @@ def traced(target: Any) -> fx.GraphModule:
     try:
         return fx.symbolic_trace(target)
     except Exception as error:  # noqa: BLE001 (the target is the user's code, and so is what it raises)
-        raise TargetError(f"torch.fx does not trace it: {error}") from None
+        raise NotCallable(f"torch.fx does not trace it: {error}") from None
 
 
 def with_types(graph_module: fx.GraphModule, types: Mapping[str, Type]) -> fx.GraphModule:

@@ -31,7 +31,7 @@ NEAR: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SymbolOrigin:
     """The origin of a symbol: an axis of an input tensor, or an integer input itself."""
 
     path: InputPath
@@ -48,7 +48,7 @@ class Common:
 
     inputs: tuple[Declared, ...]
     """One per input: a size that is the same in all examples is a number, any other a symbol of its own."""
-    places: Mapping[str, Place]
+    places: Mapping[str, SymbolOrigin]
     """The origin of each symbol."""
     values: Mapping[str, tuple[int, ...]]
     """The value of each symbol in each example."""
@@ -135,14 +135,14 @@ def arguments(signature: inspect.Signature | None, example: Any) -> dict[str, An
 
 
 @dataclass(frozen=True, slots=True)
-class _Shape:
+class _ExampleTensor:
     """A tensor in an example."""
 
     sizes: tuple[int, ...]
     dtype: str
 
 
-_Leaf: TypeAlias = "_Shape | bool | int | float | str | None"
+_Leaf: TypeAlias = "_ExampleTensor | bool | int | float | str | None"
 
 
 class _Missing:
@@ -154,7 +154,7 @@ _MISSING: Final = _Missing()
 
 def _leaves(value: Any, path: InputPath = ()) -> Iterator[tuple[InputPath, _Leaf]]:
     if isinstance(value, torch.Tensor):
-        yield path, _Shape(tuple(map(int, value.shape)), dtype_name(value.dtype))
+        yield path, _ExampleTensor(tuple(map(int, value.shape)), dtype_name(value.dtype))
     elif isinstance(value, Mapping):
         for key, part in value.items():
             if not isinstance(key, str):
@@ -181,7 +181,7 @@ class _Merged:
 
     def __init__(self) -> None:
         self.inputs: list[Declared] = []
-        self.places: dict[str, Place] = {}
+        self.places: dict[str, SymbolOrigin] = {}
         self.values: dict[str, tuple[int, ...]] = {}
 
     def add(self, path: InputPath, found: list[Any]) -> None:
@@ -197,19 +197,19 @@ class _Merged:
 
     def _type(self, path: InputPath, found: list[Any]) -> Value:
         first = found[0]
-        if isinstance(first, _Shape):
+        if isinstance(first, _ExampleTensor):
             columns = zip(*(shape.sizes for shape in found), strict=True)
-            sizes = [self._size(Place(path, axis), column) for axis, column in enumerate(columns)]
+            sizes = [self._size(SymbolOrigin(path, axis), column) for axis, column in enumerate(columns)]
             return Tensor(tuple(sizes), first.dtype)
         if isinstance(first, float):
             same = len({*map(repr, found)}) == 1 and first == first
             return first if same else Number("float")
         if isinstance(first, int) and not isinstance(first, bool):
-            return self._size(Place(path, None), tuple(found))
+            return self._size(SymbolOrigin(path, None), tuple(found))
         value: Value = first
         return value
 
-    def _size(self, place: Place, values: tuple[int, ...]) -> Dim:
+    def _size(self, place: SymbolOrigin, values: tuple[int, ...]) -> Dim:
         if len({*values}) == 1:
             return values[0]
         name = _symbol(place)
@@ -227,14 +227,14 @@ def _kind(value: Any) -> str:
     match value:
         case _Missing():
             return "missing"
-        case _Shape(sizes, dtype):
+        case _ExampleTensor(sizes, dtype):
             return f"a {dtype} tensor of rank {len(sizes)}"
         case bool() | str() | None:
             return repr(value)
     return "an integer" if isinstance(value, int) else "a float"
 
 
-def _symbol(place: Place) -> str:
+def _symbol(place: SymbolOrigin) -> str:
     """Returns the name of a symbol: `x_0` for `x.shape[0]`, `batch_pixels_1` for `batch["pixels"].shape[1]`,
     `n` for an integer input.
     """

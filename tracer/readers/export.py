@@ -25,7 +25,17 @@ from ..host.exports import guards_of
 from ..host.operators import OpOverload, home_of, schema_of
 from ..host.trees import pytree
 from ..values.real_tensors import dtype_name
-from .exported import Call, Exported, Given, Graph, GraphError, Name, Operand, build, tensor
+from .exported import (
+    ExportedCall,
+    ExportedGraph,
+    ExportedParts,
+    Given,
+    GraphError,
+    Name,
+    Operand,
+    build,
+    tensor,
+)
 from .expressions import NotRead, dim_of, formula_of
 from .graph import Traced
 from .trees import NoTree, argument_paths, leaf_paths, output_names
@@ -35,7 +45,7 @@ USER_OUTPUTS = frozenset({OutputKind.USER_OUTPUT, OutputKind.LOSS_OUTPUT})
 
 def read(program: ExportedProgram) -> Traced:
     """Returns the program that was exported. Raises GraphError where its graph is damaged."""
-    graph = _Reader(program.graph_module).graph("")
+    graph = _GraphReader(program.graph_module).graph("")
     signature = program.graph_signature
     if len(signature.input_specs) != len(graph.inputs) or len(signature.output_specs) != len(graph.outputs):
         raise GraphError("the signature of the exported program does not fit its graph")
@@ -43,7 +53,7 @@ def read(program: ExportedProgram) -> Traced:
     outputs = zip(signature.output_specs, graph.outputs, strict=True)
     users = [operand for spec, operand in outputs if spec.kind in USER_OUTPUTS]
     return build(
-        Exported(
+        ExportedParts(
             graph,
             tuple(_given(program, graph, [node.meta.get("val") for node in placeholders])),
             tuple(zip(_output_names(program, len(users)), users, strict=True)),
@@ -56,7 +66,7 @@ def read(program: ExportedProgram) -> Traced:
 # ---- the signature
 
 
-def _given(program: ExportedProgram, graph: Graph, values: list[Any]) -> Iterator[Given]:
+def _given(program: ExportedProgram, graph: ExportedGraph, values: list[Any]) -> Iterator[Given]:
     specs = program.graph_signature.input_specs
     users = [index for index, spec in enumerate(specs) if spec.kind is InputKind.USER_INPUT]
     paths = dict(zip(users, _user_paths(program, len(users)), strict=False))
@@ -162,7 +172,7 @@ def _formula(value: torch.SymBool) -> Value:
 # ---- the graph
 
 
-class _Reader:
+class _GraphReader:
     """Reads one graph module. A reader of its own reads each graph that an operator runs."""
 
     def __init__(self, module: torch.fx.GraphModule) -> None:
@@ -171,9 +181,9 @@ class _Reader:
         self._names: dict[str, Operand] = {}
         """The operand for each fx node: its own name, a result of another node, or a constant."""
 
-    def graph(self, name: str) -> Graph:
+    def graph(self, name: str) -> ExportedGraph:
         inputs: list[Operand] = []
-        calls: list[Call] = []
+        calls: list[ExportedCall] = []
         outputs: tuple[Operand, ...] = ()
         for node in self.module.graph.nodes:
             if node.op == "placeholder":
@@ -188,7 +198,7 @@ class _Reader:
                 raise GraphError(f"the graph has a node of the kind {node.op}")
             elif node.target is not operator.getitem or not self._is_result(node):
                 calls.append(self._call(node))
-        return Graph(name, tuple(inputs), tuple(calls), outputs, self.types)
+        return ExportedGraph(name, tuple(inputs), tuple(calls), outputs, self.types)
 
     def _made(self, name: str, value: Any) -> str:
         self._names[name] = Name(name)
@@ -206,13 +216,13 @@ class _Reader:
         for part in str(target).split("."):
             value = getattr(value, part)
         if isinstance(value, torch.fx.GraphModule):
-            return _Reader(value).graph(str(target))
+            return _GraphReader(value).graph(str(target))
         known = _value(value)
         return known if isinstance(known, Tensor) else str(target)
 
-    def _call(self, node: torch.fx.Node) -> Call:
+    def _call(self, node: torch.fx.Node) -> ExportedCall:
         modules = [str(path) for path, _ in (node.meta.get("nn_module_stack") or {}).values()]
-        return Call(
+        return ExportedCall(
             _target(node.target),
             tuple(self._operands(node)),
             tuple(self._results(node)),

@@ -43,11 +43,11 @@ class Name:
     text: str
 
 
-Operand: TypeAlias = "Name | Graph | Tensor | tuple[Operand, ...] | Plain"
+Operand: TypeAlias = "Name | ExportedGraph | Tensor | tuple[Operand, ...] | Plain"
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ExportedCall:
     """One node. `results` names the leaves of its result, from left to right; "" is one that is None."""
 
     target: str
@@ -59,12 +59,12 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Graph:
+class ExportedGraph:
     """Calls in order. `types` has, for each name, a function that returns the type recorded by the trace."""
 
     name: str
     inputs: tuple[Operand, ...]
-    calls: tuple[Call, ...]
+    calls: tuple[ExportedCall, ...]
     outputs: tuple[Operand, ...]
     types: Mapping[str, Callable[[], Value]]
 
@@ -81,10 +81,10 @@ class Given:
 
 
 @dataclass(frozen=True, slots=True)
-class Exported:
+class ExportedParts:
     """All the parts read of an exported program."""
 
-    graph: Graph
+    graph: ExportedGraph
     given: tuple[Given, ...]
     outputs: tuple[tuple[str, Operand], ...]
     ranges: Mapping[str, tuple[int | None, int | None]]
@@ -158,7 +158,7 @@ def innermost(module_stack: str) -> str:
 # ---- from the graph to the program
 
 
-def build(exported: Exported) -> Traced:
+def build(exported: ExportedParts) -> Traced:
     """Returns the program, its inputs as the export describes them, and the limits of the export.
 
     Raises GraphError.
@@ -204,7 +204,7 @@ class _Builder:
         self._ids += 1
         return self._ids - 1
 
-    def given(self, exported: Exported) -> Iterator[Declared]:
+    def given(self, exported: ExportedParts) -> Iterator[Declared]:
         """Makes the inputs; yields the user's."""
         taken = {Declared(g.path, None).name for g in exported.given if g.user}
         for given in exported.given:
@@ -222,14 +222,18 @@ class _Builder:
             else:
                 self.arguments.append(_resolve(given.operand, {}))
 
-    def run(self, graph: Graph, names: dict[str, Argument], autocast: bool = False, depth: int = 0) -> None:
+    def run(
+        self, graph: ExportedGraph, names: dict[str, Argument], autocast: bool = False, depth: int = 0
+    ) -> None:
         """Appends the calls of a graph; `names` has its inputs, and gets everything else that it makes."""
         if depth > MAX_NESTING:
             raise GraphError(f"graphs are nested more than {MAX_NESTING} levels deep")
         for call in graph.calls:
             inner = _inlined(call)
             control = CONTROL.get(call.target.rpartition(".")[2])
-            if control is not None and any(isinstance(operand, Graph) for _, operand in call.operands):
+            if control is not None and any(
+                isinstance(operand, ExportedGraph) for _, operand in call.operands
+            ):
                 host = _Region(self, call, graph, names, autocast, depth)
                 host.results(_called(control, host, call, names))
             elif inner is None:
@@ -237,7 +241,9 @@ class _Builder:
             else:
                 self._inline(call, inner, names, autocast, depth)
 
-    def _node(self, call: Call, graph: Graph, names: dict[str, Argument], autocast: bool) -> None:
+    def _node(
+        self, call: ExportedCall, graph: ExportedGraph, names: dict[str, Argument], autocast: bool
+    ) -> None:
         arguments = tuple(_arguments(call, names))
         results = tuple(self.new() for _ in call.results)
         where = self.origin(call)
@@ -249,7 +255,7 @@ class _Builder:
                 _bind(names, name, self._typed(Ref(id), None, where) if autocast else Ref(id))
 
     def _inline(
-        self, call: Call, inner: Graph, names: dict[str, Argument], autocast: bool, depth: int
+        self, call: ExportedCall, inner: ExportedGraph, names: dict[str, Argument], autocast: bool, depth: int
     ) -> None:
         operands = [_resolve(operand, names) for _, operand in call.operands]
         last = operands[len(operands) - len(inner.inputs) :] if inner.inputs else []
@@ -283,7 +289,7 @@ class _Builder:
             self.recorded[id] = self.recorded[argument.id]
         return Ref(id)
 
-    def origin(self, call: Call) -> Origin:
+    def origin(self, call: ExportedCall) -> Origin:
         key = call.stack_trace, call.module
         if key not in self._origins:
             self._origins[key] = origin(*key)
@@ -297,8 +303,8 @@ class _Region:
     def __init__(
         self,
         builder: _Builder,
-        call: Call,
-        graph: Graph,
+        call: ExportedCall,
+        graph: ExportedGraph,
         names: dict[str, Argument],
         autocast: bool,
         depth: int,
@@ -312,7 +318,7 @@ class _Region:
     def run(
         self, function: object, operands: Sequence[Argument], under: Branch = None
     ) -> tuple[Argument, ...]:
-        if not isinstance(function, Graph) or len(function.inputs) != len(operands):
+        if not isinstance(function, ExportedGraph) or len(function.inputs) != len(operands):
             raise GraphError(f"{self.call.target} runs something else than a graph of its operands")
         bound: dict[str, Argument] = {}
         for argument, taken in zip(operands, function.inputs, strict=True):
@@ -345,13 +351,16 @@ class _Region:
 
 
 def _called(
-    control: Callable[..., tuple[Argument, ...]], host: _Region, call: Call, names: Mapping[str, Argument]
+    control: Callable[..., tuple[Argument, ...]],
+    host: _Region,
+    call: ExportedCall,
+    names: Mapping[str, Argument],
 ) -> tuple[Argument, ...]:
     """Returns the results of the operator for its operands.
 
     Raises GraphError where it does not accept these operands.
     """
-    given = [o if isinstance(o, Graph) else _resolve(o, names) for _, o in call.operands]
+    given = [o if isinstance(o, ExportedGraph) else _resolve(o, names) for _, o in call.operands]
     try:
         inspect.signature(control).bind(host, *given)
     except TypeError as error:
@@ -367,15 +376,15 @@ def _if_known(read: Callable[[], Value]) -> Value:
         return Dyn
 
 
-def _inlined(call: Call) -> Graph | None:
+def _inlined(call: ExportedCall) -> ExportedGraph | None:
     """Returns the graph that a call runs inline, or None."""
     if call.target.rpartition(".")[2] not in _GRAPH_AT:
         return None
-    graphs = [operand for _, operand in call.operands if isinstance(operand, Graph)]
+    graphs = [operand for _, operand in call.operands if isinstance(operand, ExportedGraph)]
     return graphs[0] if len(graphs) == 1 else None
 
 
-def _arguments(call: Call, names: Mapping[str, Argument]) -> Iterator[tuple[str, Argument]]:
+def _arguments(call: ExportedCall, names: Mapping[str, Argument]) -> Iterator[tuple[str, Argument]]:
     """Yields the arguments: of operators with a schema by name, of all others by position."""
     by_name = call.target.startswith("torch.ops.")
     seen: set[str] = set()
@@ -392,7 +401,7 @@ def _resolve(operand: Operand, names: Mapping[str, Argument]) -> Argument:
         if operand.text not in names:
             raise GraphError(f"the graph uses {operand.text!r}, which nothing before it makes")
         return names[operand.text]
-    if isinstance(operand, Graph):
+    if isinstance(operand, ExportedGraph):
         return operand.name
     if isinstance(operand, tuple):
         return tuple(_resolve(o, names) for o in operand)
@@ -405,7 +414,7 @@ def _bind(names: dict[str, Argument], name: str, argument: Argument) -> None:
     names[name] = argument
 
 
-def _type(graph: Graph, operand: Operand) -> Value:
+def _type(graph: ExportedGraph, operand: Operand) -> Value:
     if not isinstance(operand, Name):
         return _constant(operand)
     if operand.text not in graph.types:
@@ -414,7 +423,7 @@ def _type(graph: Graph, operand: Operand) -> Value:
 
 
 def _constant(operand: Operand) -> Value:
-    if isinstance(operand, Name | Graph):
+    if isinstance(operand, Name | ExportedGraph):
         raise GraphError("an input that is neither a value nor a constant")
     return tuple(map(_constant, operand)) if isinstance(operand, tuple) else operand
 
@@ -425,7 +434,7 @@ def _free(name: str, taken: Iterable[str]) -> str:
     return name
 
 
-def _example(exported: Exported) -> dict[str, int]:
+def _example(exported: ExportedParts) -> dict[str, int]:
     """Returns the sizes that the program was exported with, by symbol."""
     found: dict[str, int] = {}
     for given in exported.given:
@@ -456,7 +465,7 @@ def _domain(declared: tuple[Declared, ...]) -> Domain:
     return Domain(tuple(names), tuple(conjuncts(all_of((*(ge(sym(name), 1) for name in lows), *terms)))))
 
 
-def _limits(exported: Exported, spec: Spec) -> tuple[tuple[Constraint, ...], tuple[str, ...]]:
+def _limits(exported: ExportedParts, spec: Spec) -> tuple[tuple[Constraint, ...], tuple[str, ...]]:
     """Returns ranges and guards as constraints, and the guards that formulas cannot express."""
     limits: dict[Formula, str] = {}
     places = _places(spec)

@@ -33,7 +33,7 @@ class NotRead(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Ratio:
+class TrueDivision:
     """A true division, which is no dim; rounding turns it into one."""
 
     over: str
@@ -41,13 +41,13 @@ class Ratio:
 
 
 @dataclass(frozen=True, slots=True)
-class Root:
+class SquareRoot:
     """A square root, which is no dim; rounding turns it into one."""
 
     of: str
 
 
-Text: TypeAlias = "str | Ratio | Root"
+Text: TypeAlias = "str | TrueDivision | SquareRoot"
 """A translated expression."""
 
 
@@ -67,40 +67,40 @@ def _call(name: str) -> Callable[..., str]:
 
 
 def _whole(text: Text) -> str:
-    if isinstance(text, Ratio):
+    if isinstance(text, TrueDivision):
         raise NotRead("a fraction of sizes is no size")
-    if isinstance(text, Root):
+    if isinstance(text, SquareRoot):
         raise NotRead("a root of sizes is no size")
     return text
 
 
 def _product(*factors: Text) -> Text:
     """Returns the product; fractions multiply as fractions, integers among themselves."""
-    if not any(isinstance(factor, Ratio) for factor in factors):
+    if not any(isinstance(factor, TrueDivision) for factor in factors):
         return _infix("*")(*factors)
-    parts = [f if isinstance(f, Ratio) else Ratio(_whole(f), "1") for f in factors]
-    return Ratio(_infix("*")(*(p.over for p in parts)), _infix("*")(*(p.under for p in parts)))
+    parts = [f if isinstance(f, TrueDivision) else TrueDivision(_whole(f), "1") for f in factors]
+    return TrueDivision(_infix("*")(*(p.over for p in parts)), _infix("*")(*(p.under for p in parts)))
 
 
-def _decimal(number: float) -> Ratio:
+def _decimal(number: float) -> TrueDivision:
     """Returns a float as an exact fraction, if sizes below 2**32 times it are exact."""
     over, under = number.as_integer_ratio() if isfinite(number) else (0, inf)
     if abs(over) > 1 << 20 or under > 1 << 20:
         raise NotRead(f"{number} is a float that products with sizes are rounded for")
-    return Ratio(f"({over})", f"({under})")
+    return TrueDivision(f"({over})", f"({under})")
 
 
-def _ratio(over: Text, under: Text) -> Ratio:
+def _ratio(over: Text, under: Text) -> TrueDivision:
     """Returns the quotient: (a / 2**j) / (b / 2**k) is a*2**k / (b*2**j), as division by a power of two
     rounds nothing.
     """
     (a, i), (b, k) = map(_scaled, (over, under))
-    return Ratio(a if k == "(1)" else f"({a} * {k})", b if i == "(1)" else f"({b} * {i})")
+    return TrueDivision(a if k == "(1)" else f"({a} * {k})", b if i == "(1)" else f"({b} * {i})")
 
 
 def _scaled(value: Text) -> tuple[str, str]:
     """Returns an expression as an integer one and the power of two that divides it."""
-    if not isinstance(value, Ratio):
+    if not isinstance(value, TrueDivision):
         return _whole(value), "(1)"
     under = _dim(value.under)
     if not isinstance(under, int) or under < 1 or under & (under - 1):
@@ -115,11 +115,11 @@ def _compared(one: Text, operator: str, other: Text) -> str:
     a / b < n is a < n*b where b is positive: a fraction other than n is not rounded to n as long as n*b is
     below 2**53, so for an n up to 2**10.
     """
-    if not isinstance(one, Ratio) and not isinstance(other, Ratio):
+    if not isinstance(one, TrueDivision) and not isinstance(other, TrueDivision):
         return f"{_whole(one)} {operator} {_whole(other)}"
-    if isinstance(one, Ratio) and (number := _small(other)) is not None:
+    if isinstance(one, TrueDivision) and (number := _small(other)) is not None:
         return _multiplied(one, operator, number)
-    if isinstance(other, Ratio) and (number := _small(one)) is not None:
+    if isinstance(other, TrueDivision) and (number := _small(one)) is not None:
         return _multiplied(other, _TURNED[operator], number)
     (a, i), (b, k) = map(_scaled, (one, other))
     return f"{a} * {k} {operator} {b} * {i}"
@@ -127,12 +127,12 @@ def _compared(one: Text, operator: str, other: Text) -> str:
 
 def _small(value: Text) -> int | None:
     """Returns the integer, if the text is a small one; else None."""
-    over, under = (value.over, value.under) if isinstance(value, Ratio) else (_whole(value), "(1)")
+    over, under = (value.over, value.under) if isinstance(value, TrueDivision) else (_whole(value), "(1)")
     number = re.fullmatch(r"\((-?\d{1,4})\)", over)
     return int(number[1]) if number and under == "(1)" and abs(int(number[1])) <= 1 << 10 else None
 
 
-def _multiplied(fraction: Ratio, operator: str, number: int) -> str:
+def _multiplied(fraction: TrueDivision, operator: str, number: int) -> str:
     """Returns `fraction operator number` without a fraction; multiplying by a negative number reverses the
     comparison.
     """
@@ -146,20 +146,20 @@ _TURNED: Final = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "==": "==", "!=": 
 
 
 def _floor(value: Text) -> str:
-    if isinstance(value, Root):
+    if isinstance(value, SquareRoot):
         return f"isqrt({value.of})"
-    return f"({value.over} // {value.under})" if isinstance(value, Ratio) else value
+    return f"({value.over} // {value.under})" if isinstance(value, TrueDivision) else value
 
 
 def _ceil(value: Text) -> str:
-    return f"(-((-{value.over}) // {value.under}))" if isinstance(value, Ratio) else _whole(value)
+    return f"(-((-{value.over}) // {value.under}))" if isinstance(value, TrueDivision) else _whole(value)
 
 
 def _round(value: Text) -> str:
     """Returns the nearest integer, the even one of two: q = (2a + b)//2b, less 1 where it is odd and 2b | 2a
     + b.
     """
-    if not isinstance(value, Ratio):
+    if not isinstance(value, TrueDivision):
         return _whole(value)
     doubled, under = f"(2*{value.over} + {value.under})", f"(2*{value.under})"
     nearest = f"({doubled} // {under})"
@@ -168,12 +168,12 @@ def _round(value: Text) -> str:
 
 def _power(base: Text, exponent: Text) -> Text:
     """Returns the power; `n**0.5` is a root."""
-    return Root(_whole(base)) if exponent == _decimal(0.5) else _pair("**")(base, exponent)
+    return SquareRoot(_whole(base)) if exponent == _decimal(0.5) else _pair("**")(base, exponent)
 
 
 def _truncate(value: Text, ranges: Ranges) -> str:
     """Returns the value rounded towards zero, which is rounding down where neither side is negative."""
-    if isinstance(value, Ratio):
+    if isinstance(value, TrueDivision):
         sides = (_dim(value.over), _dim(value.under))
         if any(interval(side, ranges)[0] < 0 for side in sides):
             raise NotRead("a quotient that may be negative is rounded towards zero")
@@ -202,7 +202,7 @@ _CONSTRUCTORS: Final[Mapping[str, Callable[..., Text]]] = {
     "Pow": _pair("**"),
     "PowByNatural": _pair("**"),
     "FloatPow": _power,
-    "OpaqueUnaryFn_sqrt": lambda part: Root(_whole(part)),
+    "OpaqueUnaryFn_sqrt": lambda part: SquareRoot(_whole(part)),
     "FloorDiv": _pair("//"),
     "CleanDiv": _pair("//"),
     "Mod": _pair("%"),
@@ -300,7 +300,7 @@ class _Srepr:
     def _truncate(self, value: Text) -> str:
         return _truncate(value, self.ranges)
 
-    def _float(self) -> Ratio:
+    def _float(self) -> TrueDivision:
         """Reads `'0.5', precision=53)`."""
         number = float(self._literal("decimal")[1:-1])
         for text in (",", "precision", "=", "53", ")"):
@@ -396,7 +396,7 @@ class _Guard:
             case ast.Call(
                 func=ast.Attribute(value=ast.Name(id="torch"), attr="_sym_sqrt"), args=[arg], keywords=[]
             ):
-                return Root(_whole(self.read(arg)))
+                return SquareRoot(_whole(self.read(arg)))
             case ast.UnaryOp(op=ast.USub(), operand=operand):
                 return f"(-{_whole(self.read(operand))})"
             case ast.UnaryOp(op=ast.Not(), operand=operand):

@@ -38,7 +38,7 @@ from ..host.trees import pytree
 from ..patches.higher_order import entered
 from ..patches.stand_ins import symbolic_builtins
 from ..recording.claims import recorded, run_of, tell
-from ..recording.record import GaveUp, Recording, Subject, TargetError, _entering_composites, _Mode, bind
+from ..recording.record import GaveUp, NotCallable, Recording, Subject, _entering_composites, _Mode, bind
 from ..summaries.plans import Plans
 from ..values.numbers import Size
 from ..values.symbolic import Sizes
@@ -161,7 +161,7 @@ def _dtype_of(graph_module: fx.GraphModule, node: fx.Node) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Traced:
+class TracedPath:
     """One path through a program, as a graph."""
 
     graph_module: fx.GraphModule
@@ -267,7 +267,7 @@ class ShapeTracer(fx.Tracer):
         super().__init__(**options)
         self.spec, self.rules, self.oracle = spec, rules, oracle
 
-    def trace_all(self, target: Callable[..., Any]) -> Traced:
+    def trace_all(self, target: Callable[..., Any]) -> TracedPath:
         """Returns the graph, and the decisions on the path. Raises TargetError where it cannot be traced."""
         state = ModelState(target)
         try:
@@ -275,7 +275,7 @@ class ShapeTracer(fx.Tracer):
         finally:
             state.restore()
 
-    def _trace_all(self, target: Callable[..., Any]) -> Traced:
+    def _trace_all(self, target: Callable[..., Any]) -> TracedPath:
         name = type(target).__name__ if isinstance(target, torch.nn.Module) else target.__name__
         while True:
             self.run = Recording(Subject.of(target), self.spec, self.rules, self.oracle, (), Plans())
@@ -290,15 +290,15 @@ class ShapeTracer(fx.Tracer):
                 self.run.deepen(wanted)
                 self.spec = self.run.spec
             except GaveUp as reason:
-                raise TargetError(f"{name} cannot be traced: {reason}") from None
+                raise NotCallable(f"{name} cannot be traced: {reason}") from None
             except BadRules:
                 raise
             except Exception as error:
-                raise TargetError(f"{name} cannot be traced: {type(error).__name__}: {error}") from error
+                raise NotCallable(f"{name} cannot be traced: {type(error).__name__}: {error}") from error
         _drop_unused(graph, self.values)
         graph_module = fx.GraphModule(self.root, graph, name)
         said = self.run.generator.said
-        return Traced(graph_module, tuple(self.run.conditions), tuple(said.constraints))
+        return TracedPath(graph_module, tuple(self.run.conditions), tuple(said.constraints))
 
     @alone
     def trace(self, root: Any, concrete_args: dict[str, Any] | None = None) -> fx.Graph:

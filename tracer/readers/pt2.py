@@ -17,7 +17,18 @@ from ...constraints.ir.language import Dyn, Dynamic, Number, Value
 from ...constraints.ir.spec import InputPath
 from ...constraints.terms.dims import Dim
 from .archive import ArchiveError, PathLike, read_json
-from .exported import Call, Exported, Given, Graph, GraphError, Name, Operand, build, innermost, tensor
+from .exported import (
+    ExportedCall,
+    ExportedGraph,
+    ExportedParts,
+    Given,
+    GraphError,
+    Name,
+    Operand,
+    build,
+    innermost,
+    tensor,
+)
 from .expressions import NotRead, dim_of, formula_of
 from .graph import Traced
 from .trees import Fields, NoTree, argument_paths, leaf_paths, output_names
@@ -201,8 +212,8 @@ def _operand(data: Any) -> Operand:
 # ---- graphs
 
 
-def _graph(data: Any, name: str = "") -> Graph:
-    return Graph(
+def _graph(data: Any, name: str = "") -> ExportedGraph:
+    return ExportedGraph(
         name,
         tuple(map(_operand, _get(data, "inputs", list))),
         tuple(map(_call, _get(data, "nodes", list))),
@@ -211,9 +222,9 @@ def _graph(data: Any, name: str = "") -> Graph:
     )
 
 
-def _call(data: Any) -> Call:
+def _call(data: Any) -> ExportedCall:
     metadata = _get(data, "metadata", dict, {})
-    return Call(
+    return ExportedCall(
         _get(data, "target", str),
         tuple((_get(i, "name", str, ""), _operand(_get(i, "arg", dict))) for i in _get(data, "inputs", list)),
         tuple(_results(_get(data, "outputs", list))),
@@ -274,7 +285,7 @@ def _sym_bool(data: Any) -> Value:
 # ---- the whole
 
 
-def _exported(data: Mapping[str, Any]) -> Exported:
+def _exported(data: Mapping[str, Any]) -> ExportedParts:
     module = _get(data, "graph_module", dict)
     written = _get(module, "graph", dict)
     graph = _graph(written)
@@ -285,7 +296,7 @@ def _exported(data: Mapping[str, Any]) -> Exported:
     }
     calls = _get(module, "module_call_graph", list, [])
     call = _get(calls[0], "signature", dict, {}) if calls else {}
-    return Exported(
+    return ExportedParts(
         graph,
         tuple(_given(_get(signature, "input_specs", list), graph, written, call, fields)),
         tuple(_outputs(_get(signature, "output_specs", list), graph, call, fields)),
@@ -294,7 +305,9 @@ def _exported(data: Mapping[str, Any]) -> Exported:
     )
 
 
-def _given(specs: list[Any], graph: Graph, written: Any, call: Any, fields: Fields) -> Iterator[Given]:
+def _given(
+    specs: list[Any], graph: ExportedGraph, written: Any, call: Any, fields: Fields
+) -> Iterator[Given]:
     """Yields the inputs of the graph; the tree of arguments gives the paths of the user's."""
     if len(specs) != len(graph.inputs):
         raise Malformed(f"{len(graph.inputs)} inputs have {len(specs)} specs")
@@ -349,7 +362,9 @@ def _user_paths(call: Any, fields: Fields, count: int) -> Sequence[InputPath]:
     return paths if len(paths) == count and len(set(paths)) == count else ()
 
 
-def _outputs(specs: list[Any], graph: Graph, call: Any, fields: Fields) -> Iterator[tuple[str, Operand]]:
+def _outputs(
+    specs: list[Any], graph: ExportedGraph, call: Any, fields: Fields
+) -> Iterator[tuple[str, Operand]]:
     """Yields the user's outputs; values written back into buffers are no outputs."""
     if len(specs) != len(graph.outputs):
         raise Malformed(f"{len(graph.outputs)} outputs have {len(specs)} specs")

@@ -283,7 +283,7 @@ class Held:
         """Empty lists, dicts and sets, the most frequent containers."""
         self._globals: dict[int, _Globals] = {}
         self._arrays: dict[int, Any] = {}
-        self._generators: list[_Generator] = []
+        self._generators: list[_GeneratorState] = []
         self._seen: dict[int, Any] = {}
         self._mentioned = {"forward"}
         """The names that the visited functions mention."""
@@ -553,25 +553,25 @@ def _slots(kind: type) -> tuple[str, ...]:
     return tuple(n for n in names if n not in ("__dict__", "__weakref__") and not n.startswith("__"))
 
 
-class _Generator(NamedTuple):
+class _GeneratorState(NamedTuple):
     """Functions that read and set the state of a generator of random numbers."""
 
     read: Callable[[], Any]
     write: Callable[[Any], object]
 
 
-def _generator(value: Any) -> _Generator | None:
+def _generator(value: Any) -> _GeneratorState | None:
     """Returns the accessors for a generator of random numbers of torch's, Python's or NumPy's; else None."""
     if isinstance(value, torch.Generator):
-        return _Generator(value.get_state, value.set_state)
+        return _GeneratorState(value.get_state, value.set_state)
     if isinstance(value, random.Random):
-        return _Generator(value.getstate, value.setstate)
+        return _GeneratorState(value.getstate, value.setstate)
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(value, numpy.random.RandomState):
-        return _Generator(value.get_state, value.set_state)
+        return _GeneratorState(value.get_state, value.set_state)
     if numpy is not None and isinstance(value, numpy.random.Generator):
         bits = value.bit_generator
-        return _Generator(lambda: bits.state, lambda state: setattr(bits, "state", state))
+        return _GeneratorState(lambda: bits.state, lambda state: setattr(bits, "state", state))
     return None
 
 

@@ -59,7 +59,7 @@ _SPREADING: Final = _EACH | frozenset(
 
 
 @dataclass(slots=True, eq=False)
-class View(Memory):
+class ViewMemory(Memory):
     """The memory of a result of an operator on a tensor of another memory; it notes which of the results it
     is.
     """
@@ -115,12 +115,12 @@ class View(Memory):
     @property
     def may_overlap(self) -> bool:
         """Whether several of its elements may lie at one place, as far as operators tell."""
-        return self.node.op in _SPREADING or (isinstance(self.source, View) and self.source.may_overlap)
+        return self.node.op in _SPREADING or (isinstance(self.source, ViewMemory) and self.source.may_overlap)
 
     @property
     def is_cut(self) -> bool:
         """Whether it is a part of a tensor of which several elements may lie at one place."""
-        if not isinstance(self.source, View):
+        if not isinstance(self.source, ViewMemory):
             return False
         cutting = self.node.op in _PARTS or self.node.op in _WITHIN
         return self.source.is_cut or (cutting and self.source.may_overlap)
@@ -225,7 +225,7 @@ def remember(node: Node, given: Sequence[Any], value: Any, results: Any) -> None
     for place, (part, (source, before)) in enumerate(zip(parts, sources, strict=False)):
         both = isinstance(source, SymbolicTensor) and isinstance(part, SymbolicTensor)
         if both and (part is not source or node.op == "as_strided_") and isinstance(before, Tensor):
-            view = View(source.memory, before, node, place, values)
+            view = ViewMemory(source.memory, before, node, place, values)
             if node.op not in _PERHAPS or not view.is_copy:
                 part.memory = view
 

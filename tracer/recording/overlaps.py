@@ -16,7 +16,7 @@ from ...constraints.ir.program import Node, Origin
 from ...constraints.terms.formula import Formula, all_of, any_of, eq, ne, negate
 from ..values.symbolic import Memory, SymbolicTensor
 from .fallback import leaves
-from .memory import SHAPING, View, is_plain, is_view
+from .memory import SHAPING, ViewMemory, is_plain, is_view
 
 _OF_ITSELF: Final = {Overlap.NOTHING: False, Overlap.PART: False, Overlap.ANY: True}
 """Whether a tensor that is both written and read is refused."""
@@ -46,7 +46,7 @@ def require_no_overlap(
     if out:
         _require_apart(generator, op, written.value, into)
     memory = written.memory
-    if written.value.layout is Layout.UNKNOWN and isinstance(memory, View) and memory.may_overlap:
+    if written.value.layout is Layout.UNKNOWN and isinstance(memory, ViewMemory) and memory.may_overlap:
         generator.approximate(
             f"{op} writes into a view of which several elements may lie at one place", "accept"
         )
@@ -104,7 +104,7 @@ def lying(op: str, given: tuple[Any, ...], values: tuple[Value, ...]) -> Callabl
             return None
         if op == "setitem":
             node = Node("getitem", (("index", values[1]),), (), Origin())
-            memory = View(memory, written.value, node, 0, (target,))
+            memory = ViewMemory(memory, written.value, node, 0, (target,))
         return lies_there(_region(memory, target), _region(value.memory, value.value), op == "setitem")
 
     return place
@@ -112,12 +112,12 @@ def lying(op: str, given: tuple[Any, ...], values: tuple[Value, ...]) -> Callabl
 
 def _region(memory: Memory, value: Tensor) -> Region:
     """Returns the place of a tensor in its memory."""
-    return Region(value, memory.begin()[1], isinstance(memory, View) and memory.is_cut)
+    return Region(value, memory.begin()[1], isinstance(memory, ViewMemory) and memory.is_cut)
 
 
 def _itself(memory: Memory) -> Memory:
     """Returns the memory that a tensor had before an operator returned it unchanged (`x.contiguous()`)."""
-    while isinstance(memory, View) and memory.node.op not in SHAPING and memory.given_back:
+    while isinstance(memory, ViewMemory) and memory.node.op not in SHAPING and memory.given_back:
         memory = memory.source
     return memory
 
@@ -179,7 +179,7 @@ def _assigned(
 
 def _is_that_part(memory: Memory, whole: Memory, index: Value) -> bool:
     """Returns whether a tensor is `whole[index]` itself, as it is where Python executes `x[index] += y`."""
-    if not isinstance(memory, View) or memory.node.op != "getitem":
+    if not isinstance(memory, ViewMemory) or memory.node.op != "getitem":
         return False
     return memory.source is whole and dict(memory.node.args).get("index") == index
 
@@ -231,5 +231,5 @@ def _part(generator: Generator, tensor: SymbolicTensor, index: Value) -> Region 
     bare = tuple(item if is_plain(item) else Slice() for item in items)
     _, part = generator.call("getitem", (tensor.value, bare), {})
     node = Node("getitem", (("index", bare),), (), Origin())
-    view = View(tensor.memory, tensor.value, node, 0, (part,))
+    view = ViewMemory(tensor.memory, tensor.value, node, 0, (part,))
     return _region(view, part) if isinstance(part, Tensor) else None

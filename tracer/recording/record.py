@@ -137,7 +137,7 @@ from .guesses import without_idle
 from .held import Held
 from .memory import OWNING, STRIDING, is_view, remember, storage
 from .overlaps import lying, require_no_overlap
-from .repeats import PLAIN_TENSORS, Answered, Call, Slot
+from .repeats import PLAIN_TENSORS, CallKey, FinishedCall, OperandSlot
 from .writes import LENDING, RESHAPING, Writes, is_assigned
 
 MAX_PATHS = 1024
@@ -151,7 +151,7 @@ MAX_VALUES = 16
 _NOT_AGAIN = "the program does not do the same when it is run again"
 
 
-class TargetError(Exception):
+class NotCallable(Exception):
     """Raised where the target cannot be called as the spec says, or fails for a reason other than sizes."""
 
 
@@ -163,7 +163,7 @@ class GaveUp(BaseException):
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class BranchDecision:
     """The decision of a run at a branch; `value` is the number that was tried, if one was needed."""
 
     taken: bool
@@ -217,7 +217,7 @@ def _recorded(
         modules = submodules(target)
         state, subject, plans = ModelState(target, modules), Subject.of(target, modules, held), Plans()
     plans.spelt_out = set()
-    pending: list[tuple[Decision, ...]] = [()]
+    pending: list[tuple[BranchDecision, ...]] = [()]
     paths: list[Path] = []
     changed: dict[str, None] = {}
     incomplete = ""
@@ -294,7 +294,7 @@ def bind(
     takes = ", ".join(signature.parameters) or "no arguments"
     if not any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values()):
         for name in roots.keys() - signature.parameters.keys():
-            raise TargetError(f"the target has no parameter {name!r}; it takes ({takes})")
+            raise NotCallable(f"the target has no parameter {name!r}; it takes ({takes})")
     kinds = {name: p.kind for name, p in signature.parameters.items() if name in roots}
     by_place: list[Any] = [inspect.Parameter.POSITIONAL_ONLY]
     if inspect.Parameter.VAR_POSITIONAL in kinds.values():  # `*rest` comes after all that stands before it
@@ -310,7 +310,7 @@ def bind(
     try:
         return signature.bind(*positional, **named)
     except TypeError as error:
-        raise TargetError(f"the inputs do not fit the target: {error}; it takes ({takes})") from None
+        raise NotCallable(f"the inputs do not fit the target: {error}; it takes ({takes})") from None
 
 
 def _place(roots: dict[str, Any], declared: Declared, value: Any) -> None:
@@ -391,7 +391,7 @@ class Recording(Recorder):
         spec: Spec,
         rules: Rules,
         oracle: Oracle,
-        decided: tuple[Decision, ...],
+        decided: tuple[BranchDecision, ...],
         plans: Plans,
         until: float = math.inf,
         along: Mapping[str, int] | None = None,
@@ -419,7 +419,7 @@ class Recording(Recorder):
         """
         self.along = along
         """The sizes whose path is taken; None where all paths are."""
-        self.forks: list[tuple[Decision, ...]] = []
+        self.forks: list[tuple[BranchDecision, ...]] = []
         self._over = False
         self._catching = False
         """Whether the requirements of a call are being examined whose refusal the program would catch."""
@@ -427,7 +427,7 @@ class Recording(Recorder):
         """The handling of warnings when the run begins."""
         self._stopped: BaseException | None = None
         """The reason why the run has to end, whatever the program catches."""
-        self._made: list[Decision] = []
+        self._made: list[BranchDecision] = []
         self.overwritten: dict[int, tuple[torch.Tensor, SymbolicTensor]] = {}
         """Real tensors that the program has written into, each with its present stand-in, by identity."""
         self._storages: dict[int, tuple[Any, Memory]] = {}
@@ -827,12 +827,12 @@ class Recording(Recorder):
             if time.monotonic() > self.until:
                 self.give_up(f"the budget ran out, after {step} branches")
             taken = known is not Answer.NEVER if forced or self.along is None else self._at(formula)
-            decision = Decision(taken, forced, value, formula)
+            decision = BranchDecision(taken, forced, value, formula)
             if not forced and self.along is None:
                 if value is None:
                     self.calls.fork()
                     loops.notes_test(formula)
-                self.forks.append((*self._made, Decision(False, False, value, formula)))
+                self.forks.append((*self._made, BranchDecision(False, False, value, formula)))
         self._made.append(decision)
         condition = Condition(
             formula, decision.taken, here(self.names), decision.forced, caught=self._catching
@@ -926,7 +926,7 @@ class Recording(Recorder):
         op = canonical(spelling)
         if op in listed.TAKING:
             args = listed.with_tensors(self, op, args)
-        call = Call(self, spelling, args, kwargs)
+        call = CallKey(self, spelling, args, kwargs)
         found = self.generator.known.repeated.get(call.key)
         if found is not None and not self.loops.ended:
             return self._repeat(found, call, args)
@@ -964,7 +964,7 @@ class Recording(Recorder):
             not writes or (args and args[0] is written and call.writes_data(written))
         ) and not isinstance(result, Number):
             told = tuple([(k, self.argument(v, slots)) for k, v in arguments.items()])
-            answered = Answered.of(op, told, result, is_view(op, arguments), writes)
+            answered = FinishedCall.of(op, told, result, is_view(op, arguments), writes)
             generator.known.repeated[call.key] = answered
         if result is None:
             result = estimated(self, func, args, kwargs)
@@ -1018,7 +1018,7 @@ class Recording(Recorder):
             raise self.stopping(error) from None
         self.end(reason)
 
-    def _repeat(self, found: Answered, call: Call, args: tuple[Any, ...]) -> Any:
+    def _repeat(self, found: FinishedCall, call: CallKey, args: tuple[Any, ...]) -> Any:
         """Records the node of a call whose rule has answered before."""
         self.generator.node = index = len(self.nodes)
         self.nodes.append(_COMING)
@@ -1235,7 +1235,7 @@ class Recording(Recorder):
         tensor = self.since(tensor)
         return tensor.ref if isinstance(tensor, SymbolicTensor) else self.real_tensor(tensor)[2]
 
-    def argument(self, value: Any, ids: Mapping[int, Ref | Slot]) -> Any:
+    def argument(self, value: Any, ids: Mapping[int, Ref | OperandSlot]) -> Any:
         """Returns a value as a node's argument: tensors by reference, everything else as it is."""
         kind = type(value)
         if kind is Tensor or value is Dyn:

@@ -21,14 +21,14 @@ from ..values.symbolic import Sizes, SymbolicTensor
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class OperandSlot:
     """The position of an operand among the tensors of a call."""
 
     place: int
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class FinishedCall:
     """A finished call: its operator, its arguments with slots for its tensors, and its result."""
 
     op: str
@@ -44,7 +44,7 @@ class Answered:
     @classmethod
     def of(
         cls, op: str, arguments: tuple[tuple[str, Any], ...], result: Value, is_view: bool, writes: bool
-    ) -> Answered:
+    ) -> FinishedCall:
         filled = tuple([i for i, (_, a) in enumerate(arguments) if _has_slot(a)])
         return cls(op, arguments, result, filled, is_view, writes)
 
@@ -53,24 +53,26 @@ class Answered:
         arguments = [*self.arguments]
         for place in self.filled:
             name, argument = arguments[place]
-            filled = operands[argument.place] if type(argument) is Slot else _filled(argument, operands)
+            filled = (
+                operands[argument.place] if type(argument) is OperandSlot else _filled(argument, operands)
+            )
             arguments[place] = name, filled
         return tuple(arguments)
 
 
 def _has_slot(argument: Any) -> bool:
     kind = type(argument)
-    return kind is Slot or (kind is tuple and any(map(_has_slot, argument)))
+    return kind is OperandSlot or (kind is tuple and any(map(_has_slot, argument)))
 
 
 def _filled(argument: Any, operands: list[Ref]) -> Any:
     kind = type(argument)
-    if kind is Slot:
+    if kind is OperandSlot:
         return operands[argument.place]
     return tuple([_filled(part, operands) for part in argument]) if kind is tuple else argument
 
 
-class Call:
+class CallKey:
     """A call in comparable form: calls have equal keys where the rule gets the same question."""
 
     __slots__ = ("is_comparable", "key", "operands", "values")
@@ -104,7 +106,7 @@ class Call:
         self.key = tuple(key)
 
     @property
-    def slots(self) -> dict[int, Slot] | None:
+    def slots(self) -> dict[int, OperandSlot] | None:
         """Returns the positions of the tensors, by the identity of their values.
 
         None where a tensor occurs twice, since two equal tensors need not be the same, and where the call is
@@ -112,7 +114,7 @@ class Call:
         """
         if not self.is_comparable:
             return None
-        slots = {id(value): Slot(place) for place, value in enumerate(self.values)}
+        slots = {id(value): OperandSlot(place) for place, value in enumerate(self.values)}
         return slots if len(slots) == len(self.values) else None
 
     def writes_data(self, written: Any) -> bool:

@@ -29,7 +29,7 @@ CONTENT: Final = 1 << 16
 # --- places ----------------------------------------------------------------------------------------------
 
 
-class Place(Protocol):
+class Location(Protocol):
     """A location of a value, where another value can be written."""
 
     def read(self) -> Any:
@@ -107,7 +107,7 @@ class ClassAttribute:
 class Member:
     """A member of a tuple; changing it creates a new tuple."""
 
-    place: Place
+    place: Location
     index: int
 
     def read(self) -> Any:
@@ -140,7 +140,7 @@ class Cell:
     """The numbers in it, which may change from iteration to iteration."""
     children: tuple[Cell, ...] = ()
     value: Any = None
-    place: Place | None = None
+    place: Location | None = None
     ref: Ref | None = None
     """The id of a symbolic tensor at that time."""
     plain: bool = False

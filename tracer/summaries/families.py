@@ -54,7 +54,7 @@ class Body:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class PathElements:
     """The elements that one path through the body adds to each of several lists."""
 
     cells: tuple[Cell, ...]
@@ -97,7 +97,7 @@ class Families:
         return all(alike(a, b, self.run.simplified) for a, b in pairs)
 
     def joined(
-        self, k: str, n: Dim, ways: Sequence[Way], iteration: str = ""
+        self, k: str, n: Dim, ways: Sequence[PathElements], iteration: str = ""
     ) -> tuple[Body, tuple[Cell, ...]] | None:
         """Returns the element that iteration k adds to each list, whatever its path; None where the paths
         differ in more than sizes.
@@ -388,7 +388,7 @@ def _pairs(one: Cell, other: Cell) -> Iterator[tuple[Dim, Dim] | None]:
 class _Join:
     """Joins several cells to one, in which sizes that differ are symbols."""
 
-    def __init__(self, run: Recorder, k: str, ways: Sequence[Way], unknown: Collection[str]) -> None:
+    def __init__(self, run: Recorder, k: str, ways: Sequence[PathElements], unknown: Collection[str]) -> None:
         self.run, self._k, self._ways = run, k, ways
         self._data = frozenset((*unknown, *(name for way in ways for name in way.data)))
         """Symbols that force a size which depends on them to be joined."""
@@ -442,7 +442,7 @@ class _Join:
             self.made.append(_alone(made))
         return self._symbols[dims]
 
-    def _is(self, own: Term, dim: Dim, way: Way) -> Formula:
+    def _is(self, own: Term, dim: Dim, way: PathElements) -> Formula:
         """Returns the facts about the symbol where it equals this dim, as it does if the program takes this
         path.
         """

@@ -7,7 +7,7 @@ an iterator. A walk from there records a cell for each object that it meets, in 
 structure alone. Two walks with equal cells have met states that no code can distinguish, except by the
 numbers in them and by the identity of objects: a list that each iteration creates equals the one before.
 
-A walk raises `Unseen` at an object that it cannot look into, one with state in C that this module does not
+A walk raises `Opaque` at an object that it cannot look into, one with state in C that this module does not
 know. State without a Python object (a file, the state of a C library, the time) is beyond any walk.
 """
 
@@ -43,7 +43,19 @@ from ..recorder import Recorder
 from ..values.numbers import Real, Size
 from ..values.sequences import Handle, Lazy, Repeated, Repeating, RepeatingTuple, physical
 from ..values.symbolic import Sizes, SymbolicTensor
-from .cells import REAL, REPEATED, Cell, ClassAttribute, Content, Item, Local, Member, Place, Slot, sizes_of
+from .cells import (
+    REAL,
+    REPEATED,
+    Cell,
+    ClassAttribute,
+    Content,
+    Item,
+    Local,
+    Location,
+    Member,
+    Slot,
+    sizes_of,
+)
 
 MAX_CELLS: Final = 50_000
 MAX_DEPTH: Final = 100
@@ -54,11 +66,11 @@ Function: TypeAlias = tuple[str, CodeType]
 """A function's file and code: two files may contain equal code."""
 Called: TypeAlias = Mapping[Function, dict[str, Any]]
 """Functions that are called, each with its globals."""
-Part: TypeAlias = tuple[Any, str, "Place | None"]
+Part: TypeAlias = tuple[Any, str, "Location | None"]
 """A part of an object: the value, the step that leads to it, and its location."""
 
 
-class Unseen(Exception):
+class Opaque(Exception):
     """Raised where there is state that a walk cannot look into."""
 
 
@@ -227,7 +239,7 @@ class _Where:
     """The way in which an object was reached."""
 
     trail: str
-    place: Place | None
+    place: Location | None
     depth: int
 
 
@@ -251,7 +263,7 @@ class _Walk:
         self.met: set[Function] = set()
         self.cells = 0
 
-    def from_roots(self, variables: Iterable[tuple[str, Any, Place]]) -> Cell:
+    def from_roots(self, variables: Iterable[tuple[str, Any, Location]]) -> Cell:
         """Returns the cell of all that the variables lead to, and of the globals of called functions."""
         found, seen = [self.cell(value, _Where(name, place, 0)) for name, value, place in variables], set()
         for (_, code), space in [*self.called.items()]:
@@ -264,7 +276,7 @@ class _Walk:
         inner = {(file, defined) for file, code in self.called for defined in _inside(code)}
         for function in self.called.keys() - self.met - inner:
             if function[1].co_freevars:
-                raise Unseen(f"what {function[1].co_qualname} was defined with")
+                raise Opaque(f"what {function[1].co_qualname} was defined with")
         fixed = tuple(root.trail for root in found), _settings()
         met = {id(thing): thing for thing in self.things}
         return Cell("what the body sees", fixed, children=tuple(found), value=met)
@@ -272,7 +284,7 @@ class _Walk:
     def cell(self, value: Any, where: _Where) -> Cell:
         self.cells += 1
         if self.cells > MAX_CELLS or where.depth > MAX_DEPTH:
-            raise Unseen(f"all of {where.trail}")
+            raise Opaque(f"all of {where.trail}")
         handler = _VALUES.get(type(value))
         if handler is not None:
             return handler(self, value, where)
@@ -320,7 +332,7 @@ class _Walk:
 
     def _symbolic(self, value: SymbolicTensor, where: _Where) -> Cell:
         if vars(value).keys() - {"run", "value", "ref", "owns", "_memory"}:
-            raise Unseen(f"the attributes of {where.trail}")
+            raise Opaque(f"the attributes of {where.trail}")
         fixed, dims = sizes_of(value.value)
         return Cell(where.trail, fixed, dims, (), value, where.place, value.ref, plain=True)
 
@@ -486,7 +498,7 @@ class _Walk:
         if callable(value) or not hasattr(value, "tobytes"):
             return self._identity(value, where)
         if value.dtype.hasobject:
-            raise Unseen(f"the objects in {where.trail}")
+            raise Opaque(f"the objects in {where.trail}")
         return Cell(where.trail, ("numpy", type(value), value.dtype.str, value.shape, value.tobytes()))
 
     def _other(self, value: Any, where: _Where) -> Cell:
@@ -498,7 +510,7 @@ class _Walk:
         if kind.__module__ == "numpy":
             return self._numpy(value, where)
         if not _is_python(kind):
-            raise Unseen(f"the state of {where.trail}, a {kind.__module__}.{kind.__qualname__}")
+            raise Opaque(f"the state of {where.trail}, a {kind.__module__}.{kind.__qualname__}")
         return self._holding(("instance", kind), where, [(kind, ".__class__", None), *_attributes(value)])
 
 

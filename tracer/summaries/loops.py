@@ -72,9 +72,9 @@ from ..values import numbers, sequences
 from ..values.numbers import Real, size
 from ..values.sequences import Handle, Lazy, Repeated, RepeatingTuple, physical, refill
 from ..values.symbolic import SymbolicTensor
-from .cells import LASTING, Cell, Place, alike, runs, with_sizes
-from .families import Families, Gathered, Way
-from .heap import Function, Unseen, function_of, look, walk
+from .cells import LASTING, Cell, Location, alike, runs, with_sizes
+from .families import Families, Gathered, PathElements
+from .heap import Function, Opaque, function_of, look, walk
 from .laws import AsWritten, Check, Growth, Knowledge, Law, Things, Unlike, guess
 from .plans import NotSummarised, Plans, Repetition, Site, Turn
 
@@ -97,7 +97,7 @@ class Stage(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class _Ended:
+class _BodyPath:
     """A finished path through the body."""
 
     given: dict[int, Cell]
@@ -136,7 +136,7 @@ class Loop:
         """Bounds of these numbers."""
         self._filled: dict[int, tuple[Any, ...]] = {}
         """By the identity of the law of each list that gathers, the members that it was last given."""
-        self._ended: list[_Ended] = []
+        self._ended: list[_BodyPath] = []
         """The finished paths through the body."""
         self._end_of_law: Dim = 0
         """The law holds before iterations up to this one."""
@@ -283,7 +283,7 @@ class Loop:
                 if not self.turns and not nested and calls != run.calls_since(mark):
                     self.fail("one iteration calls what another does not")
                 given = dict(_given(law, found, {key: len(kept) for key, kept in self._filled.items()}))
-                self._ended.append(_Ended(given, run.data_since(begun), tuple(self.turns)))
+                self._ended.append(_BodyPath(given, run.data_since(begun), tuple(self.turns)))
                 self._conclude(mark, begun, found, n, first)
             self._filled = self._whole(law, n)
             self._make(law, found, n, carry=False)
@@ -323,7 +323,7 @@ class Loop:
         try:
             with overrides_off(), self.loops.unwatched():
                 return walk(self.run, self._frames, self.called)
-        except Unseen as reason:
+        except Opaque as reason:
             self.fail(f"{reason} cannot be seen")
 
     def _check(self, law: Law, value: Dim, known: Knowledge, made: bool = False) -> tuple[Law, Cell]:
@@ -464,18 +464,18 @@ class Loop:
         filled: dict[int, tuple[Any, ...]] = {}
         for (perhaps, by_ways), lists in together.items():
             ways = [
-                Way(tuple(way.given[id(one)] for one in lists), way.data, self._known(way, n))
+                PathElements(tuple(way.given[id(one)] for one in lists), way.data, self._known(way, n))
                 for way, gives in zip(self._ended, by_ways, strict=True)
                 if gives
             ]
             filled.update(self._some(lists, ways, n) if perhaps else self._one_each(lists, ways, n))
         return filled
 
-    def _known(self, way: _Ended, n: Dim) -> Formula:
+    def _known(self, way: _BodyPath, n: Dim) -> Formula:
         """Returns the facts that hold in an iteration that takes this path."""
         return all_of((*self._every_iteration(n, self._first), *(turn.known for turn in way.turns)))
 
-    def _one_each(self, lists: Sequence[Law], ways: Sequence[Way], n: Dim) -> Iterator[_Filled]:
+    def _one_each(self, lists: Sequence[Law], ways: Sequence[PathElements], n: Dim) -> Iterator[_Filled]:
         """Yields the members of lists that get an element in each iteration."""
         data = [data for _, data in self._gathered[: self._first]]
         others = [
@@ -487,7 +487,7 @@ class Loop:
             all_of_them = whole if same else whole.between(self._first)
             yield id(one), (*(member.held for member in kept), all_of_them)
 
-    def _some(self, lists: Sequence[Law], ways: Sequence[Way], n: Dim) -> Iterator[_Filled]:
+    def _some(self, lists: Sequence[Law], ways: Sequence[PathElements], n: Dim) -> Iterator[_Filled]:
         """Yields the members of lists where the data decide which iterations add an element."""
         run = self.run
         if ways and any(self._is_of_sizes(turn) for way in self._ended for turn in way.turns):
@@ -505,7 +505,9 @@ class Loop:
             several = self.loops.families.gathered(body, cell)
             yield id(one), (*(member.held for member in one.cell.children), several)
 
-    def _chosen_by_sizes(self, lists: Sequence[Law], ways: Sequence[Way], n: Dim) -> Iterator[_Filled]:
+    def _chosen_by_sizes(
+        self, lists: Sequence[Law], ways: Sequence[PathElements], n: Dim
+    ) -> Iterator[_Filled]:
         """Yields the members of lists where the number of an iteration decides whether it adds an element."""
         given = [bool(way.given.keys() & {id(one) for one in lists}) for way in self._ended]
         turns = [way.turns[0] for way, gives in zip(self._ended, given, strict=True) if gives and way.turns]
@@ -514,7 +516,7 @@ class Loop:
             yield id(one), (*(member.held for member in one.cell.children), all_of_them)
 
     def _of_those(
-        self, formula: Formula | None, ways: Sequence[Way], first: int, n: Dim
+        self, formula: Formula | None, ways: Sequence[PathElements], first: int, n: Dim
     ) -> Iterator[Repeated]:
         """Yields for each list the elements from those iterations, from the first on, whose number satisfies
         the formula. It is the only branch in the body.
@@ -670,7 +672,7 @@ class Loop:
         if not known or len(gathered) != len(own) + supposed + 1:
             self.fail("not every iteration gives an element")
         cells = self._look_at([*gathered[: len(own)], gathered[-1]])
-        ways = [Way((cells[-1],), gives[0].data, self._known(gives[0], self.count))]
+        ways = [PathElements((cells[-1],), gives[0].data, self._known(gives[0], self.count))]
         (several,) = self._of_those(formula, ways, self._first, self.count)
         self.loops.remember_list(gathered)
         refill(gathered, [*gathered[: len(own)], several])
@@ -699,7 +701,7 @@ class Loop:
         try:
             with overrides_off():
                 return [look(self.run, element) for element in elements]
-        except Unseen as reason:
+        except Opaque as reason:
             self.fail(f"{reason} cannot be seen")
 
     def _close_family(self, gathered: list[Any]) -> None:
@@ -709,7 +711,7 @@ class Loop:
         known = (self._known(way, self._end_of_law) for way in self._ended)
         for cell, (stage, data) in zip(cells, self._gathered, strict=True):
             if stage is Stage.ALL:
-                ways.append(Way((cell,), data, next(known)))
+                ways.append(PathElements((cell,), data, next(known)))
             elif stage is Stage.ITSELF:
                 others.append(Gathered(next(places), cell, data))
         ((whole, same),) = self._families(self.count, ways, [others])
@@ -721,7 +723,7 @@ class Loop:
         refill(gathered, members)
 
     def _families(
-        self, n: Dim, ways: Sequence[Way], others: Sequence[Sequence[Gathered]]
+        self, n: Dim, ways: Sequence[PathElements], others: Sequence[Sequence[Gathered]]
     ) -> list[tuple[Repeated, bool]]:
         """Returns, for each list, the `Repeated` that represents the elements of all n iterations, and
         whether it also fits the elements that other iterations added.
@@ -1164,7 +1166,7 @@ class Loops:
 
     # ---- what is undone at the end
 
-    def remember(self, place: Place) -> None:
+    def remember(self, place: Location) -> None:
         """Saves the value at a location that is about to be overwritten, to restore it when the run ends."""
         if isinstance(place, LASTING):
             key = id(place.holder), place.name

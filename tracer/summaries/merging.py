@@ -43,10 +43,10 @@ from ..host.tensors import overrides_off
 from ..recorder import Recorder
 from ..values.numbers import size
 from .cells import Cell, sizes_of, weakened, with_sizes
-from .heap import Function, Unseen, look, walk_from
+from .heap import Function, Opaque, look, walk_from
 from .laws import Unlike
 from .loops import Loops
-from .plans import Chosen, NotSummarised, Site, Turn
+from .plans import MergeChosen, NotSummarised, Site, Turn
 
 MAX_WAYS: Final = 64
 """At most this many paths through a call are followed."""
@@ -130,7 +130,7 @@ class Calls:
         if loops.plans.merging and loops.summarising is None:
             for site in reversed(self._sites[self._outermost :]):
                 if loops.plans.choose(site):
-                    raise loops.fails(Chosen(site, "its ways are to be merged", {}))
+                    raise loops.fails(MergeChosen(site, "its ways are to be merged", {}))
 
     @property
     def depth(self) -> int:
@@ -144,7 +144,7 @@ class Calls:
         loops: Loops = self.run.loops
         for site in reversed(self._sites[around:]):
             if site.is_loop and loops.plans.choose(site):
-                raise loops.fails(Chosen(site, "it is to be summarised", {}))
+                raise loops.fails(MergeChosen(site, "it is to be summarised", {}))
 
     @contextlib.contextmanager
     def within(self, site: Site) -> Iterator[None]:
@@ -158,7 +158,7 @@ class Calls:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class MergedPath:
     """One path through a call: the branch decisions, its requirements, and the facts at its end.
 
     Each requirement comes with the facts known when it was stated.
@@ -235,7 +235,7 @@ class MergedCall:
         """Returns the result of the call, joined over all its paths."""
         run = self.run
         before, aside = self._look(), run.aside
-        ways: list[Way] = []
+        ways: list[MergedPath] = []
         returned: Any = None
         while self._ways:
             self._planned, self.turns = self._ways.pop(), []
@@ -269,7 +269,7 @@ class MergedCall:
         try:
             with overrides_off():
                 return walk_from(self.run, self._seen, self.called)
-        except Unseen as reason:
+        except Opaque as reason:
             self.fail(f"{reason} cannot be seen")
 
     def _look_at(self, value: Any) -> Cell:
@@ -277,7 +277,7 @@ class MergedCall:
         try:
             with overrides_off():
                 return look(self.run, value)
-        except Unseen as reason:
+        except Opaque as reason:
             self.fail(f"{reason} cannot be seen")
 
     def _run(self) -> tuple[Any, BaseException | None]:
@@ -308,7 +308,7 @@ class MergedCall:
             nodes[place] = structs.replace(nodes[place], given=(*given, *nodes[place].given))
         return value, raised
 
-    def _ended(self, value: Any, error: BaseException | None) -> Way:
+    def _ended(self, value: Any, error: BaseException | None) -> MergedPath:
         run, turns = self.run, tuple(self.turns)
         if isinstance(error, REFUSALS) and any(turn.formula is None for turn in turns):
             self.fail("the data decides whether it raises")
@@ -322,7 +322,7 @@ class MergedCall:
         origin = Origin() if error is None else of_error(error, run.names)
         if not origin.file:  # no code of the user's raised it
             origin = here(run.names)
-        return Way(turns, said, run.known(), self._look(), result, error, origin)
+        return MergedPath(turns, said, run.known(), self._look(), result, error, origin)
 
     def _restore(self, before: Cell, after: Cell) -> None:
         """Restores the state before the call."""
@@ -340,7 +340,7 @@ class MergedCall:
 
     # ---- all ways
 
-    def _require(self, ways: Sequence[Way]) -> None:
+    def _require(self, ways: Sequence[MergedPath]) -> None:
         """Adds the requirements of the paths: unconditionally if all paths share one, else where the program
         takes the path.
         """
@@ -360,7 +360,7 @@ class MergedCall:
                 run.nodes.append(Node("require", (("condition", negate(way.condition)),), (), way.origin))
                 run.generator.require(negate(way.condition), told)
 
-    def _forget_idle_guesses(self, ways: Sequence[Way]) -> None:
+    def _forget_idle_guesses(self, ways: Sequence[MergedPath]) -> None:
         """Drops guesses (guesses.py) that make no difference, since all paths of the same sizes have the same
         requirements.
         """
@@ -378,7 +378,7 @@ class MergedCall:
             notes = run.generator.said.notes
             notes[first.notes :] = [note for note in notes[first.notes :] if note.node not in guessed]
 
-    def _leave(self, before: Cell, ways: Sequence[Way]) -> None:
+    def _leave(self, before: Cell, ways: Sequence[MergedPath]) -> None:
         """Sets the state after the call.
 
         Numbers that differ between paths are marked, so that their use is noticed.
@@ -393,7 +393,7 @@ class MergedCall:
                 left = sym(name)
             self._put(old, size(run, left))
 
-    def _joined(self, before: Cell, ways: Sequence[Way], holder: list[Any]) -> Any:
+    def _joined(self, before: Cell, ways: Sequence[MergedPath], holder: list[Any]) -> Any:
         """Returns the result of the last path, changed so that it represents the results of all these paths.
         """
         run = self.run
@@ -420,7 +420,7 @@ class MergedCall:
                 own.value.ref = self._either(own.value.value, cells, ways)
         return holder[0]
 
-    def _tensor(self, cells: Sequence[Cell], ways: Sequence[Way]) -> Tensor:
+    def _tensor(self, cells: Sequence[Cell], ways: Sequence[MergedPath]) -> Tensor:
         """Returns the type of a tensor that each path returns, as far as the paths agree."""
         tracked = any(cell.fixed[-1] is not None for cell in cells)
         spelt = [replace(cell, **_with_strides(cell)) for cell in cells]
@@ -429,14 +429,14 @@ class MergedCall:
                 return with_sizes(told[0].fixed, dims)
         raise Unlike(cells[0].trail)
 
-    def _chosen(self, cells: Sequence[Cell], ways: Sequence[Way]) -> tuple[Dim, ...] | None:
+    def _chosen(self, cells: Sequence[Cell], ways: Sequence[MergedPath]) -> tuple[Dim, ...] | None:
         """Returns the dims that all paths agree on; None where they differ."""
         if any(cell.fixed != cells[0].fixed or len(cell.dims) != len(cells[0].dims) for cell in cells):
             return None
         chosen = [self._agreed(dims, ways) for dims in zip(*(cell.dims for cell in cells), strict=True)]
         return None if None in chosen else tuple(dim for dim in chosen if dim is not None)
 
-    def _agreed(self, dims: Sequence[Dim], ways: Sequence[Way]) -> Dim | None:
+    def _agreed(self, dims: Sequence[Dim], ways: Sequence[MergedPath]) -> Dim | None:
         """Returns a dim that equals each of these where the program takes its path; None if there is no such
         dim.
         """
@@ -449,13 +449,13 @@ class MergedCall:
                 return dim
         return None
 
-    def _equal(self, a: Dim, b: Dim, way: Way) -> bool:
+    def _equal(self, a: Dim, b: Dim, way: MergedPath) -> bool:
         equal = eq(a, b)
         if isinstance(equal, bool):
             return equal
         return self.run.oracle.decide(equal, way.known) is Answer.ALWAYS
 
-    def _either(self, value: Tensor, cells: Sequence[Cell], ways: Sequence[Way]) -> Any:
+    def _either(self, value: Tensor, cells: Sequence[Cell], ways: Sequence[MergedPath]) -> Any:
         """Returns the node of a tensor that is one of those that the paths return."""
         run = self.run
         *others, (found, _) = [(cell.ref, way.condition) for cell, way in zip(cells, ways, strict=True)]

@@ -141,9 +141,9 @@ class Plans:
             self.repetitions[failed.site] = failed.step
             return
         known = self._called.setdefault(failed.site, {})
-        if isinstance(failed, Chosen) and failed.site.is_loop:  # in which others may be that have failed
+        if isinstance(failed, MergeChosen) and failed.site.is_loop:  # in which others may be that have failed
             self._failed = {site: n for site, n in self._failed.items() if not site.is_loop}
-        if not isinstance(failed, Chosen) and failed.called.keys() <= known.keys():
+        if not isinstance(failed, MergeChosen) and failed.called.keys() <= known.keys():
             if failed.site in self._suspected - self._last_differs:
                 self._last_differs.add(failed.site)
                 self._failed[failed.site] = MOST_PEELED - PEELED  # the first often is another, too
@@ -164,5 +164,5 @@ class Repetition(NotSummarised):
         self.step = step
 
 
-class Chosen(NotSummarised):
+class MergeChosen(NotSummarised):
     """Raised to have the paths of these calls merged from now on."""

@@ -46,7 +46,7 @@ from .floats import (
 )
 
 
-class _Node:
+class _SymIntNode:
     """The node behind a `SymInt`, with the few methods that torch's C++ code calls while recording."""
 
     __slots__ = ("number",)
@@ -93,13 +93,13 @@ class _Node:
     def guard_float(self, file: str, line: int) -> float:
         return float(self.number)
 
-    def wrap_int(self, value: int) -> _Node:
-        return _Node(value)
+    def wrap_int(self, value: int) -> _SymIntNode:
+        return _SymIntNode(value)
 
-    def wrap_bool(self, value: bool) -> _Node:
-        return _Node(value)
+    def wrap_bool(self, value: bool) -> _SymIntNode:
+        return _SymIntNode(value)
 
-    def clone(self) -> _Node:
+    def clone(self) -> _SymIntNode:
         return self
 
     def _graph_repr(self) -> str:
@@ -112,7 +112,7 @@ class _Node:
         operation = _NODE_OPERATIONS.get(name)
         if operation is None:
             raise AttributeError(name)
-        return lambda other: _Node(operation(self.number, other.number))
+        return lambda other: _SymIntNode(operation(self.number, other.number))
 
 
 _NODE_OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
@@ -167,7 +167,7 @@ def size(run: Recorder, dim: Dim) -> Any:
 
 def returned(value: torch.SymInt) -> Any:
     """Returns the number behind a size that torch's C++ code has passed on."""
-    return value.node.number if isinstance(value.node, _Node) else value
+    return value.node.number if isinstance(value.node, _SymIntNode) else value
 
 
 def dim_of(value: Any) -> Dim | None:
@@ -235,8 +235,8 @@ class Size(torch.SymInt):
         self.term = term
 
     @property
-    def node(self) -> _Node:
-        return _Node(self)
+    def node(self) -> _SymIntNode:
+        return _SymIntNode(self)
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
@@ -439,8 +439,8 @@ class Real(torch.SymFloat):
         return cls(run, ratio_of(value), lambda: value, near=Near.of(value), constant=value)
 
     @property
-    def node(self) -> _Node:
-        return _Node(self)
+    def node(self) -> _SymIntNode:
+        return _SymIntNode(self)
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:

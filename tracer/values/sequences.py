@@ -108,7 +108,7 @@ def lazy(value: Any) -> Lazy | None:
     if type(value) is Lazy:
         return value
     if type(value) in (Repeating, RepeatingTuple):
-        several: _Several = value
+        several: _Members = value
         return several.lazy()
     where = _axis(value, 0) if type(value) is SymbolicTensor else None
     return None if where is None else _slices(value, *where)
@@ -371,7 +371,7 @@ def another(run: Recorder, element: Any) -> Any:
 _SUBSCRIPTS: Final = frozenset({"BINARY_SUBSCR", "STORE_SUBSCR"})
 
 
-class _Several:
+class _Members:
     """Base of lists and tuples with members that may represent many elements."""
 
     __slots__ = ()
@@ -543,7 +543,7 @@ def _one_by_one(members: Iterable[Any]) -> Iterator[Any]:
             yield member
 
 
-class RepeatingTuple(_Several, tuple[Any, ...]):
+class RepeatingTuple(_Members, tuple[Any, ...]):
     """A tuple with members that may represent many elements."""
 
     __slots__ = ()
@@ -555,7 +555,7 @@ class RepeatingTuple(_Several, tuple[Any, ...]):
         return hash((*settled(self),))
 
 
-class Repeating(_Several, list[Any]):
+class Repeating(_Members, list[Any]):
     """A list with members that may represent many elements.
 
     `append`, `extend`, `insert` at the front, `pop` at either end, `reverse` and `copy` need not know the

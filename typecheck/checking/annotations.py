@@ -44,14 +44,14 @@ _SPEC = re.compile(rf"\s*({'|'.join(DTYPES)})?\[[^]]*\]\s*")
 
 
 @dataclass(frozen=True, slots=True)
-class _Tensor:
+class _AnnotatedTensor:
     """The dtype and the axes that a jaxtyping annotation gives to an input."""
 
     dtype: str
     axes: tuple[Axis, ...]
 
 
-_ANY: Final = _Tensor("float32", (Axis("", row=True),))
+_ANY: Final = _AnnotatedTensor("float32", (Axis("", row=True),))
 
 
 def spec_of(target: Any) -> list[str]:
@@ -64,7 +64,7 @@ def spec_of(target: Any) -> list[str]:
         return _of_graph(target)
     function = _called(target)
     parameters = {n: p for n, p in _parameters(function).items() if p.kind not in _REST}
-    reader = _Reader(getattr(inspect.unwrap(function), "__globals__", {}))
+    reader = _AnnotationReader(getattr(inspect.unwrap(function), "__globals__", {}))
     said = {n: reader.read(p.annotation) for n, p in parameters.items() if p.default is p.empty}
     for name, found in said.items():
         if found is None:
@@ -75,19 +75,21 @@ def spec_of(target: Any) -> list[str]:
     return _lines(said, arguments)
 
 
-def _lines(said: Mapping[str, str | _Tensor | None], arguments: Mapping[str, str | None]) -> list[str]:
+def _lines(
+    said: Mapping[str, str | _AnnotatedTensor | None], arguments: Mapping[str, str | None]
+) -> list[str]:
     """The lines of a spec for the types of inputs."""
-    tensors = [found for found in said.values() if isinstance(found, _Tensor)]
+    tensors = [found for found in said.values() if isinstance(found, _AnnotatedTensor)]
     rows = {axis.size for tensor in tensors for axis in tensor.axes if axis.row}
     types = {
         name: f"{found.dtype}[{', '.join(written(name, found.axes, arguments, rows))}]"
-        if isinstance(found, _Tensor) else found
+        if isinstance(found, _AnnotatedTensor) else found
         for name, found in said.items()
     }  # fmt: skip
     return [f"{name}: {type}" for name, type in types.items()]
 
 
-def _value(name: str, parameter: inspect.Parameter, said: str | _Tensor | None) -> str | None:
+def _value(name: str, parameter: inspect.Parameter, said: str | _AnnotatedTensor | None) -> str | None:
     """Returns the value of an integer argument as a spec writes it: its symbol, or the number that it is by
     default.
     """
@@ -100,10 +102,10 @@ def _of_graph(graph_module: Any) -> list[str]:
     """A line for each input of a graph of torch.fx; one that is not annotated is a tensor of any rank."""
     from ...tracer.readers.fx import placeholders
 
-    said: dict[str, str | _Tensor | None] = {}
+    said: dict[str, str | _AnnotatedTensor | None] = {}
     for name, annotation, dtype in placeholders(graph_module):
-        found = _Reader({}).read(annotation) or _ANY
-        if isinstance(found, _Tensor):
+        found = _AnnotationReader({}).read(annotation) or _ANY
+        if isinstance(found, _AnnotatedTensor):
             said[name] = replace(found, dtype=dtype or found.dtype)
         else:
             said[name] = found.replace("float32[", f"{dtype}[", 1) if dtype else found
@@ -126,29 +128,29 @@ def _parameters(function: Any) -> Mapping[str, inspect.Parameter]:
         raise TargetError("the parameters of the target cannot be read", HINT) from None
 
 
-class _Reader:
+class _AnnotationReader:
     """Reads annotations; `names` are those that texts among them may use."""
 
     def __init__(self, names: Mapping[str, Any]) -> None:
         self._names = names
 
-    def read(self, annotation: Any) -> str | _Tensor | None:
+    def read(self, annotation: Any) -> str | _AnnotatedTensor | None:
         """The type of an input in a spec, None where the annotation says nothing of use."""
         if isinstance(annotation, str):
             return self._of_text(annotation)
         found = {said: None for option in _options(annotation) if (said := self._of_object(option))}
         return _only(found, str(annotation))
 
-    def _of_object(self, option: Any) -> str | _Tensor | None:
+    def _of_object(self, option: Any) -> str | _AnnotatedTensor | None:
         if isinstance(option, str | typing.ForwardRef):
             return self._of_text(option if isinstance(option, str) else option.__forward_arg__)
         if isinstance(getattr(option, "dim_str", None), str):
-            return _Tensor(_dtype_of(getattr(option, "dtypes", ())), axes_of(option.dim_str))
+            return _AnnotatedTensor(_dtype_of(getattr(option, "dtypes", ())), axes_of(option.dim_str))
         if type(option).__module__ == "torch.fx.tensor_type":
             return _gradual(option)
         return _SCALARS.get(option) if isinstance(option, type) else None
 
-    def _of_text(self, text: str) -> str | _Tensor | None:
+    def _of_text(self, text: str) -> str | _AnnotatedTensor | None:
         if _SPEC.fullmatch(text):
             return text.strip()
         try:
@@ -171,7 +173,7 @@ class _Reader:
                 return self._text_options(first)
         return (e,)
 
-    def _of_expression(self, e: ast.expr, text: str) -> str | _Tensor | None:
+    def _of_expression(self, e: ast.expr, text: str) -> str | _AnnotatedTensor | None:
         match e:
             case ast.Name(name) if name in _SCALARS:
                 return _SCALARS[name]
@@ -179,7 +181,7 @@ class _Reader:
                 return self._tensor(family, array, dims, text)
         return None
 
-    def _tensor(self, family: ast.expr, array: ast.expr, dims: str, text: str) -> _Tensor:
+    def _tensor(self, family: ast.expr, array: ast.expr, dims: str, text: str) -> _AnnotatedTensor:
         """`Float[Tensor, "b c"]`. An array that is an annotation itself has its own axes behind these."""
         name = _last(family)
         dtype = FAMILIES.get(name) or DTYPES.get(name.lower())
@@ -187,11 +189,11 @@ class _Reader:
             raise SpecError(f"{name or ast.unparse(family)} is no dtype of jaxtyping", text, 1, HINT)
         inner = self.read(self._names.get(array.id)) if isinstance(array, ast.Name) else None
         inner = inner or self._of_expression(array, text)
-        if isinstance(inner, _Tensor):
-            return _Tensor(inner.dtype if name in FAMILIES else dtype, (*axes_of(dims), *inner.axes))
+        if isinstance(inner, _AnnotatedTensor):
+            return _AnnotatedTensor(inner.dtype if name in FAMILIES else dtype, (*axes_of(dims), *inner.axes))
         if isinstance(array, ast.Subscript) or (inner is None and not self._is_array(array)):
             raise SpecError(f"it is not known what {ast.unparse(array)} is", text, hint=HINT)
-        return _Tensor(dtype, axes_of(dims))
+        return _AnnotatedTensor(dtype, axes_of(dims))
 
     def _is_array(self, array: ast.expr) -> bool:
         """Returns whether this is a class of arrays: a class in scope, or a name that ends like that of one.
@@ -206,7 +208,7 @@ def _last(e: ast.expr) -> str:
     return e.id if isinstance(e, ast.Name) else e.attr if isinstance(e, ast.Attribute) else ""
 
 
-def _only(found: Iterable[str | _Tensor], annotation: str) -> str | _Tensor | None:
+def _only(found: Iterable[str | _AnnotatedTensor], annotation: str) -> str | _AnnotatedTensor | None:
     """The one type that an annotation allows. Raises SpecError where there are several."""
     types = list(found)
     if len(types) > 1:

@@ -15,7 +15,7 @@ from ...constraints.ir.spec_text import Inputs, SpecError, parse_spec, write_spe
 from ...constraints.ir.system import Domain, System
 from ...constraints.terms.formula import all_of
 from ...constraints.terms.rows import is_dim, is_relation
-from ...solver.decide import Decision, Oracle, decide
+from ...solver.decide import Decision, DomainOracle, decide
 from ...solver.explain import imposed
 from ...solver.facts.refine import simplify
 from ...solver.tactics.judge import Budget
@@ -24,7 +24,7 @@ from ..remote.recorded import Recorded
 from ..report import findings
 from ..report.report import Accepts, Verdict
 from .clock import Clock, Progress
-from .replay import Failed
+from .replay import Inconclusive
 from .rule_packages import packaged_rule
 from .sources import Source, source_of
 from .suspicions import suspected
@@ -148,14 +148,14 @@ def examine(
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ReadTarget:
     """A target read and traced, so that all that is left is to decide."""
 
     target: Target
     source: Source
     spec: Spec
     """The declared inputs; of those of unknown rank as much is declared as the program asks for."""
-    oracle: Oracle
+    oracle: DomainOracle
     system: System
     changed: list[str]
     """The attributes that a run assigns."""
@@ -175,7 +175,7 @@ def question(
     *,
     replay: bool = True,
     ways: float | None = None,
-) -> Question:
+) -> ReadTarget:
     """The part of a check that needs the program itself, and `source_of` with `ways`. Raises what `check`
     raises.
     """
@@ -184,7 +184,7 @@ def question(
         found = resolve(target, [str(d.path[0]) for d in spec.inputs] if spec else ())
         source = source_of(found, spec, assume, ways=ways)
     with clock.turn(), clock.step("trace"):
-        oracle = Oracle(source.spec.domain, Budget(clock.left))
+        oracle = DomainOracle(source.spec.domain, Budget(clock.left))
         _has_inputs(source.spec, oracle)
         try:
             system, changed = source.system(default_rules() if rules is None else rules, oracle, clock)
@@ -192,7 +192,7 @@ def question(
             raise TargetError(str(error), error.hint) from error
     if replay and all(path.end.how == "gave-up" for path in system.paths):
         _works_at_all(found, source, oracle)
-    return Question(
+    return ReadTarget(
         found, source, replace(source.spec, domain=system.domain), oracle, system, changed
     )
 
@@ -224,7 +224,7 @@ def default_rules() -> Rules:
     return default_rules.or_else(packaged_rule)
 
 
-def _has_inputs(spec: Spec, oracle: Oracle) -> None:
+def _has_inputs(spec: Spec, oracle: DomainOracle) -> None:
     """Raises SpecError where the assumptions leave no input at all."""
     given = spec.domain.assumptions
     if oracle.judge.satisfiable(given, spec.domain.symbols) == "unsat":
@@ -235,11 +235,11 @@ def _has_inputs(spec: Spec, oracle: Oracle) -> None:
         )
 
 
-def _works_at_all(target: Target, source: Source, oracle: Oracle) -> None:
+def _works_at_all(target: Target, source: Source, oracle: DomainOracle) -> None:
     """Raises TargetError where the program fails at an example for a reason that does not depend on sizes."""
     example = oracle.example(source.spec.domain.assumptions)
     outcome = None if example is None else source.run(example, True)
-    if isinstance(outcome, Failed) and outcome.raised:
+    if isinstance(outcome, Inconclusive) and outcome.raised:
         raise TargetError(
             f"{target.name} fails for a reason other than sizes: {outcome.reason}",
             f"it was run with {show(example or {})}",
@@ -257,7 +257,7 @@ def _report(
     decision: Decision,
     rules: Rules,
     changed: list[str],
-    oracle: Oracle,
+    oracle: DomainOracle,
     trial: Trial | None,
 ) -> Report:
     """The decision in the user's words. An example that fails to do what was claimed makes it unknown."""
@@ -308,7 +308,7 @@ def _declared(domain: Domain, name: str) -> Fact:
     return Fact(None if low == -inf else int(low), None if high == inf else int(high), exact=False)
 
 
-def _stats(clock: Clock, system: System, decision: Decision, oracle: Oracle) -> dict[str, float]:
+def _stats(clock: Clock, system: System, decision: Decision, oracle: DomainOracle) -> dict[str, float]:
     spent = [decision.stats, oracle.judge.stats]
     return {
         **{

@@ -35,9 +35,9 @@ from ...constraints.terms.formula import (
     negate,
     rewrite,
 )
-from ...solver.decide import Oracle
+from ...solver.decide import DomainOracle
 from ...solver.tactics.judge import Budget
-from ...solver.theory.bounds import Known
+from ...solver.theory.bounds import Consequences
 from ..facade import Report
 from ..report.codes import Code
 from ..report.report import Verdict
@@ -54,7 +54,7 @@ Status: TypeAlias = Literal["proved", "refuted", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
-class Relation:
+class InferredRelation:
     """A relation that holds in all examples, and whether the program needs it."""
 
     formula: Formula
@@ -78,7 +78,7 @@ class Inferred:
     """Assumptions that belong to it."""
     places: Mapping[str, str]
     """The size that each symbol denotes: `x_0` is `x.shape[0]`."""
-    relations: tuple[Relation, ...]
+    relations: tuple[InferredRelation, ...]
     refused: tuple[int, ...]
     """The examples that the program refuses, counted from 1."""
     report: Report
@@ -165,7 +165,7 @@ class _Judging:
 
     def __init__(self, target: Target, examined: Examined, shared: Common, seconds: float) -> None:
         self.report, self.shared = examined.report, shared
-        self.oracle = Oracle(examined.spec.domain, Budget(seconds))
+        self.oracle = DomainOracle(examined.spec.domain, Budget(seconds))
         self.source = source_of(target, examined.spec, ()) if target.kind == "python" else None
         told = {finding.code for finding in self.report.findings}
         self.sure = self.report.verdict is not Verdict.REFUTED and told.isdisjoint(_UNSURE)
@@ -178,7 +178,7 @@ class _Judging:
         self.needed: list[Formula] = []
         """Proved relations that define no symbol."""
 
-    def relations(self) -> Iterator[Relation]:
+    def relations(self) -> Iterator[InferredRelation]:
         """The proposed relations, without those that others say already, given what was proved before."""
         seen: set[Formula] = {True}
         for formula in self.shared.relations:
@@ -186,7 +186,7 @@ class _Judging:
             if reduced in seen or self.oracle.judge.ask(reduced, self.needed) is Answer.ALWAYS:
                 continue
             seen.add(reduced)
-            relation = self._judged(Relation(formula, _in_words(formula, self.shared), "unknown"))
+            relation = self._judged(InferredRelation(formula, _in_words(formula, self.shared), "unknown"))
             if relation.status == "proved":
                 self._learn(reduced)
             yield relation
@@ -200,7 +200,7 @@ class _Judging:
         self.meaning = {name: substitute(dim, new) for name, dim in self.meaning.items()} | new
         self.needed = [rewrite(part, new) for part in self.needed]
 
-    def _judged(self, relation: Relation) -> Relation:
+    def _judged(self, relation: InferredRelation) -> InferredRelation:
         """All that is accepted meets it, or something that is accepted, and runs, does not."""
         accepted, formula = self.report.accepts.formula, relation.formula
         if not self.sure:
@@ -243,7 +243,9 @@ def _related(
     lines = write_spec(Spec(related, Domain()))
     said = parse_spec(lines).domain.assumptions
     wanted = conjuncts(all_of((*(rewrite(f, judging.meaning) for f in domain.assumptions), *judging.needed)))
-    more = [f for f in wanted if f not in said and Known(g for g in wanted if g != f).ask(f) is not True]
+    more = [
+        f for f in wanted if f not in said and Consequences(g for g in wanted if g != f).ask(f) is not True
+    ]
     return lines, tuple(map(str, more))
 
 

@@ -30,7 +30,7 @@ from ...constraints.terms.dims import Term, evaluate
 from ...constraints.terms.rows import sizes
 from ...tracer.host.alone import alone
 from ...tracer.host.patches import Setting
-from .unseen import Source, Unseen, made, unseen
+from .unseen import Origins, Unseen, made, unseen
 
 if TYPE_CHECKING:
     from ...tracer.recording.held import Held
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class RunLimits:
     """Limits on the cost of runs on real kernels.
 
     All but the last are counted, and are the same from run to run: a run beyond them is not tried, and the
@@ -59,7 +59,7 @@ class Limits:
     """A run that takes longer is broken off, and what it would have shown is not known."""
 
 
-LIMITS: Final = Limits()
+LIMITS: Final = RunLimits()
 
 FAKE = "on the program itself, with fake tensors"
 REAL = "on the program itself, with tensors of zeros"
@@ -74,7 +74,7 @@ class Ran:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RunRefused:
     """The program raised what it raises for the sake of sizes."""
 
     how: str
@@ -84,7 +84,7 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class Inconclusive:
     """The outcome of a run that does not decide whether the program runs at these sizes."""
 
     reason: str
@@ -97,7 +97,7 @@ class Failed:
     """The clock has broken it off, so that another time, or another machine, may say more."""
 
 
-Outcome: TypeAlias = "Ran | Refused | Failed"
+Outcome: TypeAlias = "Ran | RunRefused | Inconclusive"
 
 
 class Fill(Enum):
@@ -113,7 +113,7 @@ class Fill(Enum):
 class Replayer:
     """Replays assignments on one target."""
 
-    def __init__(self, target: Callable[..., Any], spec: Spec, limits: Limits = LIMITS) -> None:
+    def __init__(self, target: Callable[..., Any], spec: Spec, limits: RunLimits = LIMITS) -> None:
         self.target, self.spec, self.limits = target, spec, limits
         self._system: System | None = None
         self._unseen = Unseen()
@@ -134,19 +134,19 @@ class Replayer:
         """
         if self._unseen and self._afford(values):
             real = self._real(values, accepted)
-            if not isinstance(real, Failed) or real.raised or real.final:
+            if not isinstance(real, Inconclusive) or real.raised or real.final:
                 return real
         fake = self._attempt(values, FAKE, Fill.ZEROS)
-        if isinstance(fake, Ran if accepted else Refused):
+        if isinstance(fake, Ran if accepted else RunRefused):
             return fake
         if not self._moderate(values):
             if isinstance(fake, Ran):
-                return Failed("fake tensors check less, and real ones would be too large")
-            return replace(fake, raised=False) if isinstance(fake, Failed) else fake
+                return Inconclusive("fake tensors check less, and real ones would be too large")
+            return replace(fake, raised=False) if isinstance(fake, Inconclusive) else fake
         real = self._real(values, accepted)
-        if not isinstance(real, Failed) or (real.raised and not isinstance(fake, Refused)):
+        if not isinstance(real, Inconclusive) or (real.raised and not isinstance(fake, RunRefused)):
             return real
-        return replace(fake, raised=False) if isinstance(fake, Failed) else fake
+        return replace(fake, raised=False) if isinstance(fake, Inconclusive) else fake
 
     def _real(self, values: Mapping[str, int], accepted: bool) -> Outcome:
         """Returns the outcome on real kernels: the expected outcome if some data leads to it, else that of
@@ -154,27 +154,31 @@ class Replayer:
         """
         for fill in Fill if self._unseen and not accepted else (Fill.ZEROS, Fill.ONES):
             real = self._attempt(values, REAL, fill)
-            if isinstance(real, Ran if accepted else Refused) or (isinstance(real, Failed) and real.final):
+            if isinstance(real, Ran if accepted else RunRefused) or (
+                isinstance(real, Inconclusive) and real.final
+            ):
                 return real
-        if isinstance(real, Failed):
+        if isinstance(real, Inconclusive):
             if not accepted and _NO_KERNEL in real.reason:
                 exception, _, reason = real.reason.partition(": ")
-                return Refused(REAL, reason, exception, real.origin)
+                return RunRefused(REAL, reason, exception, real.origin)
             return real
         return self._by_data(real) or real
 
-    def _by_data(self, real: Ran | Refused) -> Failed | None:
+    def _by_data(self, real: Ran | RunRefused) -> Inconclusive | None:
         """Returns the reason why the data may explain a run that contradicts the claim about the sizes, if
         they may.
 
         Indices that the data choose may be valid for those that were tried, and not for others; those that
         are computed from integers of the inputs are invalid for some integers whatever the sizes.
         """
-        if isinstance(real, Ran) and Source.CHOSEN in self._unseen.indices:
-            return Failed("the data choose the indices, and those that were tried are valid", final=True)
-        if isinstance(real, Refused) and Source.GIVEN in self._unseen.indices and _is_of_index(real):
+        if isinstance(real, Ran) and Origins.CHOSEN in self._unseen.indices:
+            return Inconclusive(
+                "the data choose the indices, and those that were tried are valid", final=True
+            )
+        if isinstance(real, RunRefused) and Origins.GIVEN in self._unseen.indices and _is_of_index(real):
             told = f"indices are computed from integers of the inputs, which are zeros: {real.reason}"
-            return Failed(told, origin=real.origin, final=True)
+            return Inconclusive(told, origin=real.origin, final=True)
         return None
 
     def _afford(self, values: Mapping[str, int]) -> bool:
@@ -235,11 +239,11 @@ def by_rules(path: Path) -> Outcome:
     for constraint in path.constraints:
         if constraint.kind == "model" and constraint.formula is not True:
             if constraint.formula is not False:
-                return Failed(f"{constraint.formula} is open at concrete sizes: {constraint.reason}")
-            return Refused(RULES, constraint.reason, "", path.program.nodes[constraint.node].origin)
+                return Inconclusive(f"{constraint.formula} is open at concrete sizes: {constraint.reason}")
+            return RunRefused(RULES, constraint.reason, "", path.program.nodes[constraint.node].origin)
     if inexact := [note for note in path.notes if note.inexact]:
-        return Failed(inexact[0].reason)
-    return Refused(RULES, path.end.reason, "", path.end.origin) if path.end.how == "raised" else Ran(RULES)
+        return Inconclusive(inexact[0].reason)
+    return RunRefused(RULES, path.end.reason, "", path.end.origin) if path.end.how == "raised" else Ran(RULES)
 
 
 def _at(value: Value, values: Mapping[str, int]) -> Value:
@@ -260,7 +264,7 @@ def _at(value: Value, values: Mapping[str, int]) -> Value:
 
 
 def _outcome(
-    target: Callable[..., Any], spec: Spec, values: Mapping[str, int], how: str, fill: Fill, limits: Limits
+    target: Callable[..., Any], spec: Spec, values: Mapping[str, int], how: str, fill: Fill, limits: RunLimits
 ) -> Outcome:
     from ...tracer.bytecode.origins import REFUSALS, ModuleNames, is_miscall, of_error
     from ...tracer.host.deadline import BrokenOff, until
@@ -286,16 +290,16 @@ def _outcome(
             bound = bind(target, spec.inputs, lambda declared: _build(declared, values, fill, device))
             target(*bound.args, **bound.kwargs)
     except BrokenOff as end:
-        return Failed(end.reason, final=True, late=end.late)
+        return Inconclusive(end.reason, final=True, late=end.late)
     except refused as error:
         told = f"{type(error).__name__}: {error}"
         if _is_other(error):
-            return Failed(told, isinstance(error, RecursionError), of_error(error, ModuleNames(target)))
-        return Refused(how, str(error).strip(), type(error).__name__, of_error(error, ModuleNames(target)))
+            return Inconclusive(told, isinstance(error, RecursionError), of_error(error, ModuleNames(target)))
+        return RunRefused(how, str(error).strip(), type(error).__name__, of_error(error, ModuleNames(target)))
     except Exception as error:  # noqa: BLE001 (the user's program may raise anything; it is told)
         if is_miscall(error):
-            return Refused(how, str(error), type(error).__name__, of_error(error, ModuleNames(target)))
-        return Failed(f"{type(error).__name__}: {error}", True, of_error(error, ModuleNames(target)))
+            return RunRefused(how, str(error), type(error).__name__, of_error(error, ModuleNames(target)))
+        return Inconclusive(f"{type(error).__name__}: {error}", True, of_error(error, ModuleNames(target)))
     return Ran(how)
 
 
@@ -340,7 +344,7 @@ _NO_KERNEL: Final = "not implemented for '"
 """torch's message for a dtype that an operator does not take. Fake tensors take all."""
 
 
-def _is_of_index(real: Refused) -> bool:
+def _is_of_index(real: RunRefused) -> bool:
     """Returns whether the refusal is that of an index."""
     return real.exception == "IndexError" or "index" in real.reason.lower()
 

@@ -11,13 +11,13 @@ from ...constraints.ir.claims import listening
 from ...constraints.ir.spec import Spec
 from ...constraints.ir.spec_text import parse_spec, write_spec
 from ...constraints.ir.system import Path, System
-from ...solver.decide import Oracle
+from ...solver.decide import DomainOracle
 from ...tracer.readers.archive import ArchiveError
 from ...tracer.readers.exported import GraphError
 from ...tracer.readers.graph import Traced
 from ...tracer.readers.graph import system as graph_system
 from .clock import Clock
-from .replay import Failed, Outcome, Replayer, at, by_rules
+from .replay import Inconclusive, Outcome, Replayer, at, by_rules
 from .target import Target, TargetError, is_graph_module
 
 
@@ -26,7 +26,7 @@ class Source(Protocol):
 
     spec: Spec
 
-    def system(self, rules: Rules, oracle: Oracle, clock: Clock) -> tuple[System, list[str]]:
+    def system(self, rules: Rules, oracle: DomainOracle, clock: Clock) -> tuple[System, list[str]]:
         """All that the program asks of its inputs, and the attributes that a run of it assigns."""
 
     def run(self, values: Mapping[str, int], accepted: bool) -> Outcome:
@@ -40,9 +40,9 @@ class PythonSource:
         self.target, self.spec, self.ways = target.value, spec, ways
         self._replayer = Replayer(self.target, spec)
 
-    def system(self, rules: Rules, oracle: Oracle, clock: Clock) -> tuple[System, list[str]]:
+    def system(self, rules: Rules, oracle: DomainOracle, clock: Clock) -> tuple[System, list[str]]:
         from ...tracer.readers.fx import listen
-        from ...tracer.recording.record import TargetError as DoesNotFit
+        from ...tracer.recording.record import NotCallable as DoesNotFit
         from ...tracer.recording.record import record
 
         def tell(paths: int) -> None:
@@ -78,7 +78,7 @@ class TracedSource:
             spec = parse_spec(write_spec(self.traced.spec), assume)
         self.spec = spec or self.traced.spec
 
-    def system(self, rules: Rules, oracle: Oracle, clock: Clock) -> tuple[System, list[str]]:
+    def system(self, rules: Rules, oracle: DomainOracle, clock: Clock) -> tuple[System, list[str]]:
         self.rules = rules
         with clock.step("generate"):
             self._system = graph_system(self.traced, rules, self.spec)
@@ -86,16 +86,16 @@ class TracedSource:
 
     def run(self, values: Mapping[str, int], accepted: bool) -> Outcome:
         path = self.at(values)
-        return path if isinstance(path, Failed) else by_rules(path)
+        return path if isinstance(path, Inconclusive) else by_rules(path)
 
-    def at(self, values: Mapping[str, int]) -> Path | Failed:
+    def at(self, values: Mapping[str, int]) -> Path | Inconclusive:
         """The graph at these sizes, with what the rules say there."""
         spec = at(self.spec, values)
         same = spec == self.spec  # it has no symbols
         try:
             (path,) = (self._system if same else graph_system(self.traced, self.rules, spec)).paths
         except ZeroDivisionError:
-            return Failed("the trace has a size that is divided by zero there")
+            return Inconclusive("the trace has a size that is divided by zero there")
         return path
 
 

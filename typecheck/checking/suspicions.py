@@ -25,7 +25,7 @@ ALL: Final = "all"
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class ReportPath:
     """A report, and the path of the program whose shapes it shows."""
 
     report: Report
@@ -53,7 +53,7 @@ class Subject:
 
 _BATCHES: Final = frozenset({"b", "batch", "batch_size", "bs", "bsz", "n", "batches", "samples"})
 
-Suspicion: TypeAlias = Callable[[Subject], Iterator[Finding]]
+Suspicion: TypeAlias = Callable[[ReportPath], Iterator[Finding]]
 
 
 def wanted(names: Collection[str]) -> frozenset[Code]:
@@ -70,7 +70,7 @@ def suspected(report: Report, system: System, names: Collection[str] = ()) -> Re
     path = main_path(system)
     if path is None:
         return report
-    subject, on = Subject(report, path), wanted(names)
+    subject, on = ReportPath(report, path), wanted(names)
     found = [f for code, suspicion in TABLE.items() if code in on for f in suspicion(subject)]
     return replace(report, findings=(*report.findings, *dict.fromkeys(found)))
 
@@ -88,7 +88,7 @@ _MEANT: Final = frozenset({"unsqueeze", "getitem", "view", "reshape", "expand", 
 """Code that makes a column by these operators means it to broadcast."""
 
 
-def row_column(subject: Subject) -> Iterator[Finding]:
+def row_column(subject: ReportPath) -> Iterator[Finding]:
     """[n, 1] with [n] gives [n, n]"""
     for node in subject.path.program.nodes:
         if node.op.rstrip("_") not in _ARITHMETIC:
@@ -107,7 +107,7 @@ def row_column(subject: Subject) -> Iterator[Finding]:
 _LOSSES: Final = frozenset({"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"})
 
 
-def loss_broadcast(subject: Subject) -> Iterator[Finding]:
+def loss_broadcast(subject: ReportPath) -> Iterator[Finding]:
     """[b, 1] and [b]: the loss compares each of one with each of the other."""
     nodes = subject.path.program.nodes
     for before, node in pairwise(nodes):
@@ -122,7 +122,7 @@ def loss_broadcast(subject: Subject) -> Iterator[Finding]:
 # ---- symbols
 
 
-def swapped_sizes(subject: Subject) -> Iterator[Finding]:
+def swapped_sizes(subject: ReportPath) -> Iterator[Finding]:
     """Yields findings for two sizes of one input that have different names, although only equal ones are
     accepted.
     """
@@ -139,7 +139,7 @@ def swapped_sizes(subject: Subject) -> Iterator[Finding]:
                 yield make(Code.SWAPPED_SIZES, message, _imposing(report, name))
 
 
-def fixed_symbol(subject: Subject) -> Iterator[Finding]:
+def fixed_symbol(subject: ReportPath) -> Iterator[Finding]:
     """A symbol that has one value left, of those that were declared."""
     report = subject.report
     for name, fact in report.dims.items():
@@ -167,7 +167,7 @@ def _imposing(report: Report, name: str) -> Origin:
 # ---- the batch
 
 
-def batch_softmax(subject: Subject) -> Iterator[Finding]:
+def batch_softmax(subject: ReportPath) -> Iterator[Finding]:
     """softmax over dim 0 of [b, …]: the samples compete."""
     batch = subject.batch
     for node in subject.path.program.nodes:
@@ -179,7 +179,7 @@ def batch_softmax(subject: Subject) -> Iterator[Finding]:
                     yield replace(make(Code.BATCH_SOFTMAX, message, node.origin), op=node.op)
 
 
-def mixed_batch(subject: Subject) -> Iterator[Finding]:
+def mixed_batch(subject: ReportPath) -> Iterator[Finding]:
     """[b, …] viewed so that samples share a row: the first size is no multiple of b any more."""
     batch = subject.batch
     for node in subject.path.program.nodes:
@@ -204,7 +204,7 @@ def _is_multiple(dim: Dim, name: str) -> bool:
 # ---- branches, precision
 
 
-def idle_branch(subject: Subject) -> Iterator[Finding]:
+def idle_branch(subject: ReportPath) -> Iterator[Finding]:
     """A branch on sizes that goes one way for all that is declared."""
     for branch in subject.report.branches:
         if branch.outcome == "eliminated" and branch.condition not in ("True", "False", ""):
@@ -212,7 +212,7 @@ def idle_branch(subject: Subject) -> Iterator[Finding]:
             yield make(Code.IDLE_BRANCH, f"{branch.condition} is {way} so", branch.origin)
 
 
-def lost_precision(subject: Subject) -> Iterator[Finding]:
+def lost_precision(subject: ReportPath) -> Iterator[Finding]:
     """An operator after which shapes are not known, or not exactly, and how many calls that concerns."""
     nodes = subject.path.program.nodes
     for note in subject.path.notes:

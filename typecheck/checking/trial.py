@@ -12,12 +12,12 @@ from ...constraints.ir.spec import Spec
 from ...constraints.ir.system import System
 from ...constraints.terms.formula import negate
 from ...constraints.terms.rows import consistent, is_rank, legible
-from ...solver.decide import Decision, Oracle, Requirement
+from ...solver.decide import Decision, DomainOracle, Requirement
 from ...solver.tactics.examples import satisfies
 from ..report import findings
 from ..report.codes import Code
 from ..report.report import Accepts, Finding
-from .replay import Failed, Outcome, Ran, Refused
+from .replay import Inconclusive, Outcome, Ran, RunRefused
 from .sources import Source
 from .unseen import Unseen, unseen
 
@@ -56,7 +56,7 @@ class Trial:
         self.how = ""
         self.ran = False
         """Whether the program ran at any sizes at which it was claimed to."""
-        self.late: Failed | None = None
+        self.late: Inconclusive | None = None
         """A run that the clock has broken off. It might have contradicted, so that the verdict is `unknown`,
         and nothing more is tried.
         """
@@ -85,16 +85,16 @@ class Trial:
         """
         outcome = self.run(values, accepted)
         expected = f"{show(values)} should {_claim(accepted)}"
-        if isinstance(outcome, Failed) and outcome.late:
+        if isinstance(outcome, Inconclusive) and outcome.late:
             if self.late is None:
                 self.late = outcome
                 told = f"{expected}, and whether it does is not known: {outcome.reason}"
                 self.mistakes.append(findings.make(Code.INCOMPLETE, told))
             return False
-        if isinstance(outcome, Failed) and not (outcome.raised and accepted):
+        if isinstance(outcome, Inconclusive) and not (outcome.raised and accepted):
             self._remark(Code.NOT_REPLAYED, f"{expected}; not tried: {outcome.reason}")
             return True
-        self.how = self.how or ("" if isinstance(outcome, Failed) else outcome.how)
+        self.how = self.how or ("" if isinstance(outcome, Inconclusive) else outcome.how)
         if isinstance(outcome, Ran) == accepted:
             self.ran |= accepted
             return True
@@ -104,20 +104,20 @@ class Trial:
             self._remark(Code.NOT_REPLAYED, f"{did}; this was not certain: {why}")
         elif not accepted and all(r.by_data for r in self.decision.violated(values)):
             self._remark(Code.NOT_REPLAYED, f"{did} with such data as were tried; with others it is refused")
-        elif isinstance(outcome, Refused) and self._by_data(outcome):
+        elif isinstance(outcome, RunRefused) and self._by_data(outcome):
             told = f"{did}, for the sake of the data"
             self.by_data.append(findings.make(Code.NOT_REPLAYED, told, outcome.origin))
         else:
             self._contradicted(outcome, did, values)
         return False
 
-    def _by_data(self, outcome: Refused) -> bool:
+    def _by_data(self, outcome: RunRefused) -> bool:
         """Returns whether the program is refused at a line that also refuses some data."""
         line = outcome.origin.file, outcome.origin.line
         return any((one.origin.file, one.origin.line) == line for one in self.decision.on_data)
 
     def _contradicted(self, outcome: Outcome, did: str, values: Mapping[str, int]) -> None:
-        if isinstance(outcome, Failed):
+        if isinstance(outcome, Inconclusive):
             finding = findings.make(Code.CONTRADICTED, f"{did}, which is no matter of sizes")
         elif self.on_data:
             finding = findings.make(Code.CONTRADICTED, f"{did}; the data decide which way the program goes")
@@ -160,7 +160,7 @@ class Trial:
 
     def _tried(self, values: Mapping[str, int], accepted: bool) -> bool:
         """Returns whether the program could be run at these sizes, and did what is expected."""
-        return self.confirms(values, accepted) and not isinstance(self.run(values, accepted), Failed)
+        return self.confirms(values, accepted) and not isinstance(self.run(values, accepted), Inconclusive)
 
     def _distinct(
         self, accepts: Accepts, candidates: Iterable[Mapping[str, int]]
@@ -230,9 +230,9 @@ def _did(outcome: Outcome) -> str:
     match outcome:
         case Ran(how):
             return f"runs ({how})"
-        case Refused(how, reason, exception, _):
+        case RunRefused(how, reason, exception, _):
             return f"is refused: {exception}: {reason} ({how})"
-        case Failed(reason):
+        case Inconclusive(reason):
             return f"raises {reason}"
 
 
@@ -249,7 +249,7 @@ class Witnesses:
         spec: Spec,
         decision: Decision,
         outside: Mapping[str, int] | None,
-        oracle: Oracle,
+        oracle: DomainOracle,
         trial: Trial | None,
     ) -> None:
         self.given, self.residual = spec.domain.assumptions, decision.residual
@@ -269,7 +269,7 @@ class Witnesses:
         if not self.trial.confirms(witness, False):
             return None, ""
         outcome = self.trial.run(witness, False)
-        if isinstance(outcome, Refused) and outcome.origin.line == requirement.origin.line:
+        if isinstance(outcome, RunRefused) and outcome.origin.line == requirement.origin.line:
             return witness, f"{outcome.exception}: {outcome.reason}" if outcome.exception else outcome.reason
         return witness, ""
 

@@ -20,7 +20,7 @@ from ...constraints.terms.dims import Dim, Term, UnknownSymbol, evaluate, symbol
 from ...constraints.terms.formula import free_symbols, holds
 
 
-class Source(Flag):
+class Origins(Flag):
     """The origins of a tensor's elements."""
 
     NOTHING = 0
@@ -58,7 +58,7 @@ _TABLES: Final = ("embedding", "aten_embedding", "_embedding", "one_hot")
 class Unseen:
     """The parts of a program that real kernels see, and fake ones do not."""
 
-    indices: Source = Source.NOTHING
+    indices: Origins = Origins.NOTHING
     """The origins of the indices that the program has computed."""
     caught: bool = False
     """True if the program continues after an operator has refused."""
@@ -68,15 +68,15 @@ class Unseen:
     """The sizes that these indices, what they go into, and what is caught speak of."""
 
     def __bool__(self) -> bool:
-        return self.caught or Source.COMPUTED in self.indices
+        return self.caught or Origins.COMPUTED in self.indices
 
 
 def unseen(system: System) -> Unseen:
     """Returns the parts of a program that fake tensors do not see, on any of its paths."""
-    indices, dims = Source.NOTHING, set[Dim]()
+    indices, dims = Origins.NOTHING, set[Dim]()
     for path in system.paths:
         for source, spoken_of in _indices(path):
-            if Source.COMPUTED in source:
+            if Origins.COMPUTED in source:
                 indices |= source
                 dims.update(spoken_of)
     conditions = (c for path in system.paths for c in path.conditions)
@@ -85,7 +85,7 @@ def unseen(system: System) -> Unseen:
     return Unseen(indices, bool(caught), (*sorted(d for d in dims if isinstance(d, int)),), names)
 
 
-def _indices(path: Path) -> Iterator[tuple[Source, tuple[Dim, ...]]]:
+def _indices(path: Path) -> Iterator[tuple[Origins, tuple[Dim, ...]]]:
     """Yields the origin of each index, with the sizes of the index and of the tensor that it indexes."""
     asked = [(n, [*_index_operands(n, path.values)]) for n in path.program.nodes if n.op in INDICES]
     sources = _sources(path.program, {id for _, operands in asked for id, _ in operands})
@@ -93,10 +93,10 @@ def _indices(path: Path) -> Iterator[tuple[Source, tuple[Dim, ...]]]:
         into = _indexed(node, path.values)
         for id, index in operands:
             own = (d for d in index.shape if isinstance(d, Term))
-            yield sources.get(id, Source.NOTHING), (*into, *own)
+            yield sources.get(id, Origins.NOTHING), (*into, *own)
 
 
-def _sources(program: Program, wanted: set[int]) -> dict[int, Source]:
+def _sources(program: Program, wanted: set[int]) -> dict[int, Origins]:
     """Returns the origins of the wanted values, and of all values from which they are computed."""
     makers: list[tuple[Node, set[int]]] = []
     for node in reversed(program.nodes):
@@ -106,20 +106,20 @@ def _sources(program: Program, wanted: set[int]) -> dict[int, Source]:
             wanted |= makers[-1][1]
     sources = {i.id: _of_input(i.type, i.parameter) for i in program.inputs if i.id in wanted}
     for node, reads in reversed(makers):
-        found = Source.NOTHING if node.op in MOVING else Source.COMPUTED
+        found = Origins.NOTHING if node.op in MOVING else Origins.COMPUTED
         for id in reads:
-            found |= sources.get(id, Source.NOTHING)
+            found |= sources.get(id, Origins.NOTHING)
         if node.op in RANDOM:
-            found |= Source.CHOSEN
+            found |= Origins.CHOSEN
         sources.update(dict.fromkeys(node.results, found))
     return sources
 
 
-def _of_input(value: Value, parameter: bool) -> Source:
+def _of_input(value: Value, parameter: bool) -> Origins:
     if parameter or not isinstance(value, Tensor):
-        return Source.NOTHING
+        return Origins.NOTHING
     whole = value.dtype is not None and value.dtype.startswith(("int", "uint", "bool"))
-    return Source.GIVEN if whole else Source.CHOSEN
+    return Origins.GIVEN if whole else Origins.CHOSEN
 
 
 def _index_operands(node: Node, values: Mapping[int, Value]) -> Iterator[tuple[int, Tensor]]:

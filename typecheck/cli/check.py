@@ -17,8 +17,8 @@ from ..facade import Report
 from ..project import baseline as baselines
 from ..project.baseline import Baseline
 from ..project.cache import Cache, default_folder
-from ..project.config import ConfigError, Job, Project, find
-from ..project.jobs import Answer, answer
+from ..project.config import ConfigError, ConfiguredJob, Project, find
+from ..project.jobs import JobAnswer, answer
 from ..project.suppression import suppressed
 from ..render.formats import FORMATS, written
 from ..report.codes import SUSPICIONS
@@ -136,7 +136,7 @@ def _exit_code(report: Report) -> int:
     return 0 if report.passes else EXIT_CODES[report.verdict]
 
 
-def _jobs(options: argparse.Namespace, project: Project | None) -> Sequence[Job]:
+def _jobs(options: argparse.Namespace, project: Project | None) -> Sequence[ConfiguredJob]:
     """Returns the jobs that the command line names, else those that the project lists."""
     if options.target is None:
         if options.inputs or options.assume:
@@ -148,15 +148,15 @@ def _jobs(options: argparse.Namespace, project: Project | None) -> Sequence[Job]
     if configured is not None and options.inputs is None and not options.assume:
         return [_with_options(configured, options)]
     inputs = None if options.inputs is None else tuple(options.inputs)
-    return [_with_options(Job(options.target, inputs, tuple(options.assume)), options)]
+    return [_with_options(ConfiguredJob(options.target, inputs, tuple(options.assume)), options)]
 
 
-def _with_options(job: Job, options: argparse.Namespace) -> Job:
+def _with_options(job: ConfiguredJob, options: argparse.Namespace) -> ConfiguredJob:
     budget = job.budget_s if options.budget is None else options.budget
     suspect = tuple(dict.fromkeys((*job.suspect, *options.suspect)))
     second = options.second_solver or job.second_solver
     replay = job.replay and not options.no_run
-    return Job(job.target, job.inputs, job.assume, budget, replay, suspect, second)
+    return ConfiguredJob(job.target, job.inputs, job.assume, budget, replay, suspect, second)
 
 
 def _baseline(options: argparse.Namespace, project: Project | None) -> Baseline | None:
@@ -177,7 +177,7 @@ def _write(known: Baseline | None, reports: Sequence[Report]) -> int:
     return 0
 
 
-Answering: TypeAlias = Callable[[Job, Progress], Answer]
+Answering: TypeAlias = Callable[[ConfiguredJob, Progress], JobAnswer]
 """Returns the answer to a job, and reports its progress. Raises what `check` raises."""
 
 
@@ -190,16 +190,16 @@ def _answering(options: argparse.Namespace) -> Iterator[Answering]:
         return
     with client_of(options) as client:
 
-        def ask(job: Job, tell: Progress) -> Answer:
+        def ask(job: ConfiguredJob, tell: Progress) -> JobAnswer:
             with Reading() as reading:
                 sent = packed(job, tell, source=not options.no_source)
             report = awaited(client, submitted(client, job, sent), tell)
-            return Answer(sent.repaired(report) if job.replay else report, reading.files)
+            return JobAnswer(sent.repaired(report) if job.replay else report, reading.files)
 
         yield ask
 
 
-def _checked(jobs: Sequence[Job], answering: Answering, read: set[str]) -> tuple[list[Report], int]:
+def _checked(jobs: Sequence[ConfiguredJob], answering: Answering, read: set[str]) -> tuple[list[Report], int]:
     """The reports, and the exit code for what could not be checked. One bad target does not stop the others.
 
     Raises SpecError and TargetError where there is but one.

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ..facade import Report
-from ..project.config import ConfigError, Job
+from ..project.config import ConfigError, ConfiguredJob
 from ..render.formats import FORMATS, written
 from .common import BAD_INPUT, EXIT_CODES, Commands, command, seconds
 
 if TYPE_CHECKING:
-    from ..project.many import Ended
+    from ..project.many import JobEnd
 
 _EPILOG: Final = """\
 LIST is a file with a target on each line, and after tabs its inputs and its assumptions:
@@ -80,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
     return max(codes, key=_SEVERITY.index)
 
 
-def _with_budget(job: Job, budget: float | None) -> Job:
+def _with_budget(job: ConfiguredJob, budget: float | None) -> ConfiguredJob:
     return job if budget is None else replace(job, budget_s=budget)
 
 
@@ -101,11 +101,11 @@ def _executor(options: argparse.Namespace) -> Callable[[], Any]:
     return partial(RayExecutor, targets=True)
 
 
-def _shown(ended: Iterable[Ended], count: int) -> list[Ended]:
+def _shown(ended: Iterable[JobEnd], count: int) -> list[JobEnd]:
     """All that came of it, in the order of the list; a line each on stderr as they end, under a bar."""
     from tqdm import tqdm
 
-    found: list[Ended] = []
+    found: list[JobEnd] = []
     with tqdm(total=count, file=sys.stderr, disable=not sys.stderr.isatty(), leave=False, unit="") as bar:
         for one in ended:
             word = "failed" if one.report is None else one.report.verdict.value

@@ -13,7 +13,7 @@ from .common import EXIT_CODES, Commands, command, running, seconds
 from .terminal import coloured, width
 
 if TYPE_CHECKING:
-    from ..checking.inference import Inferred, Relation, Status
+    from ..checking.inference import Inferred, InferredRelation, Status
 
 _EPILOG: Final = """\
 TARGET is file.py:Name, package.module:Name or a saved .pt2, as for `anyshape check`.
@@ -85,7 +85,7 @@ def _text(found: Inferred) -> Iterator[str]:
     yield ""
 
 
-def _told(relation: Relation) -> str:
+def _told(relation: InferredRelation) -> str:
     told = _WORDS[relation.status]
     if relation.witness is not None:
         names = sorted(free_symbols(relation.formula))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..checking.clock import Progress
 from ..facade import Report
-from ..project.config import ConfigError, Job
+from ..project.config import ConfigError, ConfiguredJob
 from ..render.formats import FORMATS
 from .common import EXIT_CODES, TARGETS, Commands, add_target, command, running
 from .terminal import coloured, width
@@ -67,14 +67,16 @@ def client_of(options: argparse.Namespace) -> Client:
     return Client(options.server, token)
 
 
-def packed(job: Job, tell: Progress, *, source: bool) -> Package:
+def packed(job: ConfiguredJob, tell: Progress, *, source: bool) -> Package:
     """Traces the target of a job here. Raises what `check` raises."""
     from ..remote.sending import package
 
     return package(job.target, job.inputs, job.assume, source=source, budget_s=job.budget_s, progress=tell)
 
 
-def submitted(client: Client, job: Job, sent: Package, priority: Priority | None = None) -> Submitted:
+def submitted(
+    client: Client, job: ConfiguredJob, sent: Package, priority: Priority | None = None
+) -> Submitted:
     """Asks the service about the target of a job."""
     return client.send(
         sent, budget_s=job.budget_s, replay=job.replay, suspect=job.suspect,
@@ -91,7 +93,7 @@ def awaited(client: Client, asked: Submitted, tell: Progress) -> Report:
 
 def run(options: argparse.Namespace) -> int:
     inputs = None if options.inputs is None else tuple(options.inputs)
-    job = Job(options.target, inputs, tuple(options.assume), options.budget)
+    job = ConfiguredJob(options.target, inputs, tuple(options.assume), options.budget)
     with client_of(options) as client, running(options) as tell:
         sent = packed(job, tell, source=not options.no_source)
         asked = submitted(client, job, sent, options.priority)

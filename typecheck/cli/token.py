@@ -10,7 +10,7 @@ from .common import Commands, command
 from .serve import add_store, settings_of
 
 if TYPE_CHECKING:
-    from ..service.http.auth import Tokens
+    from ..service.http.auth import TokenTable
 
 _EPILOG: Final = """\
 A new token is printed once; the service keeps a digest of it. As soon as there is a token, every request
@@ -41,14 +41,14 @@ def add(commands: Commands) -> None:
         action.set_defaults(run=run)
 
 
-def _tokens(options: argparse.Namespace) -> Tokens:
+def _tokens(options: argparse.Namespace) -> TokenTable:
     settings: Any = settings_of(options)
-    from ..service.http.auth import Tokens
+    from ..service.http.auth import TokenTable
     from ..service.queue.database import Database
 
     database = Database(settings.url)
     database.migrate()
-    return Tokens(database)
+    return TokenTable(database)
 
 
 def _create(options: argparse.Namespace) -> int:

@@ -27,7 +27,7 @@ from ...solver.tactics.judge import Budget, Judge
 from ...solver.theory.periodic import solutions
 from ..report.report import ReportData, Verdict
 from .python import to_python
-from .specs import Bounds, DimSpec, Entries, Hint, Items, Size, Sizes, Tree, sizes
+from .specs import DimRange, DimSpec, Entries, Hint, Items, ShapeSpec, Size, Tree, sizes
 from .specs import to_json as spec_json
 
 SECONDS: Final = 20.0
@@ -285,7 +285,7 @@ def tree_of(spec: Spec, said: Callable[[Dim], Size], number: Callable[[Term], Si
     for declared in spec.inputs:
         part: Tree = None
         if isinstance(declared.type, Tensor):
-            part = Sizes(tuple(map(said, declared.type.shape)))
+            part = ShapeSpec(tuple(map(said, declared.type.shape)))
         elif isinstance(declared.type, Term):
             part = number(declared.type)
         _put(tree, declared.path, part)
@@ -295,7 +295,7 @@ def tree_of(spec: Spec, said: Callable[[Dim], Size], number: Callable[[Term], Si
 def _dim_spec(spec: Spec, box: Box, exact: bool) -> DimSpec:
     shapes = tree_of(spec, lambda dim: substitute(dim, box.sizes), lambda value: _number(value, box))
     used = frozenset().union(*(symbols(s) for _, s in sizes(shapes) if isinstance(s, Term)))
-    return DimSpec(shapes, {r.name: Bounds(r.low, r.high) for r in box.roots if r.name in used}, (), exact)
+    return DimSpec(shapes, {r.name: DimRange(r.low, r.high) for r in box.roots if r.name in used}, (), exact)
 
 
 def _number(value: Term, box: Box) -> Size:

@@ -28,18 +28,18 @@ from ...constraints.terms.formula import (
     rewrite,
 )
 from ...constraints.terms.intervals import interval
-from ...solver.theory.bounds import Known
+from ...solver.theory.bounds import Consequences
 from ...solver.theory.periodic import solutions
 from .specs import (
     LARGEST,
-    Bounds,
+    DimRange,
     DimSpec,
     DimSpecError,
     Entries,
     Hint,
     Items,
+    ShapeSpec,
     Size,
-    Sizes,
     Tree,
     dims_json,
     mapped,
@@ -80,7 +80,7 @@ def _written(tree: Tree, where: str, lost: list[str]) -> Any:
                 ends = f"from {low or 0} {'on' if high is None else f'to {high}'}"
                 lost.append(f"the bounds of {where}, {ends}")
             return f"_DimHint.{kind}"
-        case Sizes(parts) | Items(parts):
+        case ShapeSpec(parts) | Items(parts):
             if isinstance(tree, Items) and tree.kind == "tuple" and where != "dynamic_shapes":
                 lost.append(f"{where} is a tuple, and is read back as a list")
             return [_written(part, f"{where}[{index}]", lost) for index, part in enumerate(parts)]
@@ -110,7 +110,7 @@ class _Lowering:
         while self._define() or any(self._tighten(name) for name in [*self.bounds]):
             pass
         shapes = mapped(self.spec.shapes, self._size)
-        known = Known(c for name, b in self.bounds.items() for c in _ends(sym(name), b))
+        known = Consequences(c for name, b in self.bounds.items() for c in _ends(sym(name), b))
         self.lost += [f"the relation {r}" for r in self.relations if known.ask(r) is not True]
         return Lowered(DimSpec(shapes, self.bounds, (), self.spec.exact and not self.lost), tuple(self.lost))
 
@@ -160,12 +160,12 @@ class _Lowering:
             return False  # too much for the fast path
         if not values:
             raise DimSpecError(f"no value of {name} is left", hint=f"it has to meet {all_of(about)}")
-        self.bounds[name] = Bounds(int(values.min), None if values.max == inf else int(values.max))
+        self.bounds[name] = DimRange(int(values.min), None if values.max == inf else int(values.max))
         low, high = self.bounds[name].min, self.bounds[name].max
         step, residue = values.congruence()
         if step > 1:
             root = self._unused(f"_{name}")
-            self.bounds[root] = Bounds(low // step, None if high is None else high // step)
+            self.bounds[root] = DimRange(low // step, None if high is None else high // step)
             self._replace(name, step * sym(root) + residue)
         return old != self.bounds.get(name)
 
@@ -193,7 +193,7 @@ class _Lowering:
             return int(low)
         if dim not in self.standing:
             self.standing[dim] = name = self._unused("")
-            self.bounds[name] = Bounds(int(low), None if high == LARGEST else int(high))
+            self.bounds[name] = DimRange(int(low), None if high == LARGEST else int(high))
             self.lost.append(f"the size {told}, for which there is the dim {name}")
         return sym(self.standing[dim])
 
@@ -226,6 +226,6 @@ def _is_torch_size(dim: Dim) -> bool:
     )
 
 
-def _ends(dim: Dim, bounds: Bounds) -> Iterable[Formula]:
+def _ends(dim: Dim, bounds: DimRange) -> Iterable[Formula]:
     """That the bounds hold of a dim."""
     return (ge(dim, bounds.min), *(() if bounds.max is None else (le(dim, bounds.max),)))

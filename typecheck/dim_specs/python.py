@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from ...constraints.terms.dims import Term, substitute, sym
-from .specs import Bounds, DimSpec, Entries, Hint, Items, Size, Sizes, Tree
+from .specs import DimRange, DimSpec, Entries, Hint, Items, ShapeSpec, Size, Tree
 
 WIDTH: Final = 100
 
@@ -27,7 +27,7 @@ def to_python(spec: DimSpec, remarks: Sequence[str] = ()) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _bounds(bounds: Bounds) -> str:
+def _bounds(bounds: DimRange) -> str:
     low = f", min={bounds.min}"
     return low if bounds.max is None else f"{low}, max={bounds.max}"
 
@@ -41,7 +41,7 @@ def _assignment(tree: Tree, names: Mapping[str, str]) -> Iterator[str]:
 
 def _text(tree: Tree, names: Mapping[str, str]) -> str:
     match tree:
-        case Sizes(parts):
+        case ShapeSpec(parts):
             inner = [_size(size, names) for size in parts]
             return f"({', '.join(inner)}{',' if len(inner) == 1 else ''})"
         case Items(items):

@@ -51,7 +51,7 @@ class DimSpecError(SpecError):
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class DimRange:
     """The range of a named dim, both ends included; `max` None means no upper bound."""
 
     min: int = 0
@@ -72,7 +72,7 @@ Size: TypeAlias = "Dim | Hint | None"
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes:
+class ShapeSpec:
     """The shape of a tensor."""
 
     sizes: tuple[Size, ...]
@@ -93,7 +93,7 @@ class Entries:
     entries: tuple[tuple[str | int, Tree], ...]
 
 
-Tree: TypeAlias = "Sizes | Items | Entries | Size"
+Tree: TypeAlias = "ShapeSpec | Items | Entries | Size"
 """The spec of an input. A size alone is the value of an integer input, None any other input."""
 
 
@@ -106,7 +106,7 @@ class DimSpec:
 
     shapes: Tree
     """The inputs by position (`Items`) or by name (`Entries`); None where nothing is said of any."""
-    dims: Mapping[str, Bounds] = field(default_factory=dict)
+    dims: Mapping[str, DimRange] = field(default_factory=dict)
     relations: tuple[Formula, ...] = ()
     """Conditions on the dims beyond their bounds: `x + y == 32`, `b < 4 or b > 10`, `h % 4 == 0`."""
     exact: bool = True
@@ -142,13 +142,13 @@ def sizes(tree: Tree, where: str = "dynamic_shapes") -> Iterator[tuple[str, Size
     """Every size in a tree with its place: `dynamic_shapes['x'][0]`."""
     for place, part in _parts(tree):
         yield from sizes(part, f"{where}[{place!r}]")
-    if not isinstance(tree, Sizes | Items | Entries):
+    if not isinstance(tree, ShapeSpec | Items | Entries):
         yield where, tree
 
 
 def tensor_sizes(tree: Tree) -> Iterator[Size]:
     """The sizes of the tensors in a tree, without the values of its integers."""
-    if isinstance(tree, Sizes):
+    if isinstance(tree, ShapeSpec):
         yield from tree.sizes
     else:
         for _, part in _parts(tree):
@@ -157,7 +157,7 @@ def tensor_sizes(tree: Tree) -> Iterator[Size]:
 
 def _parts(tree: Tree) -> tuple[tuple[str | int, Tree], ...]:
     match tree:
-        case Sizes(parts) | Items(parts):
+        case ShapeSpec(parts) | Items(parts):
             return tuple(enumerate(parts))
         case Entries(entries):
             return entries
@@ -169,8 +169,8 @@ def mapped(tree: Tree, change: Callable[[Size, bool], Size]) -> Tree:
     tensor's.
     """
     match tree:
-        case Sizes(inner):
-            return Sizes(tuple(change(size, True) for size in inner))
+        case ShapeSpec(inner):
+            return ShapeSpec(tuple(change(size, True) for size in inner))
         case Items(items, kind):
             return Items(tuple(mapped(item, change) for item in items), kind)
         case Entries(entries):
@@ -250,7 +250,7 @@ def _written(tree: Tree) -> Any:
             return f"{_HINT}{kind}"
         case Hint(kind, low, high):
             return {"$hint": kind, "min": low, "max": high}
-        case Sizes(inner):
+        case ShapeSpec(inner):
             data = [_written(size) for size in inner]
             return data if _is_shape(data) else {"$sizes": data}
         case Items(items, kind):
@@ -314,7 +314,7 @@ def from_json(data: Any) -> DimSpec:
     if versioned and (type(data["version"]) is not int or data["version"] != VERSION):
         _fail(f"the version is {_short(data['version'])}", f"this reads version {VERSION}")
     dims = _dims(data["dims"])
-    shapes = _Reader(versioned).read(data["dynamic_shapes"], "dynamic_shapes", 0)
+    shapes = _SpecReader(versioned).read(data["dynamic_shapes"], "dynamic_shapes", 0)
     if not versioned:
         return DimSpec(shapes, dims)
     if not isinstance(data["exact"], bool):
@@ -330,10 +330,10 @@ def _check_keys(data: Mapping[Any, Any], keys: tuple[str, ...], where: str) -> N
         _fail(f"{where} has {_short(unknown[0])}", f"its keys are {', '.join(keys)}")
 
 
-def _dims(data: Any) -> dict[str, Bounds]:
+def _dims(data: Any) -> dict[str, DimRange]:
     if not isinstance(data, dict):
         _fail(f"dims is {_short(data)}, which is no object")
-    found: dict[str, Bounds] = {}
+    found: dict[str, DimRange] = {}
     for name, entry in data.items():
         _check_name(name)
         where = f"dims[{name!r}]"
@@ -346,7 +346,7 @@ def _dims(data: Any) -> dict[str, Bounds]:
         for text, place in _texts(entry["derived"], f"{where}.derived"):
             if symbols(_dim(text, place)) != {name}:
                 _fail(f"{place} is {_short(text)}, which is no term over {name!r} alone")
-        found[name] = Bounds(entry["min"], entry["max"])
+        found[name] = DimRange(entry["min"], entry["max"])
     return found
 
 
@@ -371,7 +371,7 @@ def _formula(text: str, where: str) -> Formula:
         raise DimSpecError(f"{where} is no formula: {error.problem}", error.text, error.column) from None
 
 
-class _Reader:
+class _SpecReader:
     """Reads a tree. Objects with a `$` mean something in our schema alone."""
 
     def __init__(self, versioned: bool) -> None:
@@ -408,13 +408,13 @@ class _Reader:
     def _list(self, data: list[Any] | tuple[Any, ...], where: str, level: int) -> tuple[Tree, ...]:
         return tuple(self.read(item, f"{where}[{index}]", level + 1) for index, item in enumerate(data))
 
-    def _shape(self, inner: tuple[Tree, ...], where: str) -> Sizes:
+    def _shape(self, inner: tuple[Tree, ...], where: str) -> ShapeSpec:
         found: list[Size] = []
         for size in inner:
-            if isinstance(size, Sizes | Items | Entries):
+            if isinstance(size, ShapeSpec | Items | Entries):
                 _fail(f"{where} is the shape of a tensor, and has more than sizes in it")
             found.append(size)
-        return Sizes(tuple(found))
+        return ShapeSpec(tuple(found))
 
     def _entry(self, pair: Any, where: str, level: int) -> tuple[str | int, Tree]:
         if not isinstance(pair, list) or len(pair) != 2 or type(pair[0]) not in (str, int):

@@ -22,7 +22,7 @@ from ...tracer.host.symbolic_shapes import int_oo
 from ...tracer.host.trees import pytree
 from .dim_names import bearable
 from .lowering import lower
-from .specs import Bounds, DimSpec, DimSpecError, Entries, Hint, HintKind, Items, Size, Sizes, Tree
+from .specs import DimRange, DimSpec, DimSpecError, Entries, Hint, HintKind, Items, ShapeSpec, Size, Tree
 
 Inputs: TypeAlias = list[tuple[str | int, Any]]
 """The inputs in order, each with its name, or its position where nobody says what it is called."""
@@ -52,7 +52,7 @@ def from_torch(
         dynamic_shapes = _collected(find, args, kwargs, target)
     if dynamic_shapes is None or len(dynamic_shapes) == 0:
         return DimSpec(None)
-    reader = _Reader()
+    reader = _TorchDimsReader()
     named = isinstance(dynamic_shapes, Mapping)
     said = _by_name(dynamic_shapes, inputs) if named else _by_order(dynamic_shapes, inputs)
     trees = tuple((name, reader.tree(value, shape, _top(name))) for name, value, shape in said)
@@ -117,15 +117,15 @@ def _by_order(shapes: Any, inputs: Inputs) -> list[tuple[str | int, Any, Any]]:
     return [(name, value, shape) for (name, value), shape in zip(inputs, shapes, strict=True)]
 
 
-class _Reader:
+class _TorchDimsReader:
     """Reads what is said of inputs, and gathers the dims."""
 
     def __init__(self) -> None:
-        self.dims: dict[str, Bounds] = {}
+        self.dims: dict[str, DimRange] = {}
 
     def tree(self, value: Any, shape: Any, where: str) -> Tree:
         if isinstance(value, torch.Tensor):
-            return Sizes(tuple(self.size(size, place) for size, place in _sizes(value, shape, where)))
+            return ShapeSpec(tuple(self.size(size, place) for size, place in _sizes(value, shape, where)))
         children = _children(value)
         if children is None:
             return None if shape is None else self._number(value, shape, where)
@@ -162,7 +162,7 @@ class _Reader:
     def _root(self, dim: Any, where: str) -> Term:
         """A named dim, which has the same bounds wherever it occurs."""
         name = dim.__name__
-        bounds = Bounds(_bound(dim.min, f"{name}.min") or 0, _bound(dim.max, f"{name}.max"))
+        bounds = DimRange(_bound(dim.min, f"{name}.min") or 0, _bound(dim.max, f"{name}.max"))
         known = DimSpec(None, {name: self.dims.setdefault(name, bounds)}).dims[name]
         if known != bounds:
             raise DimSpecError(
@@ -172,7 +172,7 @@ class _Reader:
         return sym(name)
 
 
-def _range(bounds: Bounds) -> str:
+def _range(bounds: DimRange) -> str:
     return f"{bounds.min} {'on' if bounds.max is None else f'to {bounds.max}'}"
 
 
@@ -292,7 +292,7 @@ def _built(tree: Tree, value: Any, dims: Mapping[str, Any]) -> Any:
             keys = {str(key): key for key in value} if isinstance(value, Mapping) else {}
             found = [(keys.get(str(key), key), part) for key, part in entries]
             return {key: _built(part, value[key] if str(key) in keys else ..., dims) for key, part in found}
-        case Sizes(parts) | Items(parts):
+        case ShapeSpec(parts) | Items(parts):
             inner = [*(_children(value) or {}).values()]
             values = inner if len(inner) == len(parts) else [...] * len(parts)
             built = [_built(part, v, dims) for part, v in zip(parts, values, strict=True)]

@@ -49,7 +49,7 @@ from ..dim_specs.specs import DimSpec, Hint, Size
 from ..dim_specs.torch_dims import to_torch
 from ..facade import Report
 from .attempts.comparing import Comparison
-from .attempts.program_needs import Needs, Requirement, needs
+from .attempts.program_needs import Needs, ProgramRequirement, needs
 from .attempts.second_traces import SecondTraces, same
 from .attempts.wanted import Wanted
 from .attempts.ways import WAYS, may_scan, ways_apart
@@ -76,16 +76,16 @@ _HOW: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ExtraRequirements:
     """The requirements on sizes beyond those of the wanted sizes."""
 
     found: Needs
     """All known requirements of the program."""
-    graph: list[Requirement]
+    graph: list[ProgramRequirement]
     """The requirements of its graph."""
-    trace: list[Requirement]
+    trace: list[ProgramRequirement]
     """The requirements of the checks that the trace has added."""
-    kept: list[Requirement]
+    kept: list[ProgramRequirement]
     """Those of `trace` that have to stay."""
 
 
@@ -343,18 +343,18 @@ class _Exporting:
             (*attempts, Attempt(how, sizes)), tuple(trial.same), tuple(trial.refused),
         )  # fmt: skip
 
-    def _asked(self, trace: Trace, second: SecondTraces, fill: str) -> Asked:
+    def _asked(self, trace: Trace, second: SecondTraces, fill: str) -> ExtraRequirements:
         """Returns the requirements of the trace, on the wanted path or on more paths than that."""
         straight = bool(self.wanted.way) and self._straight(trace)
         self._few_more(trace, second, fill, straight)
         return self._asked_of_all(trace, second, straight)
 
-    def _goes(self, way: Formula, asked: Sequence[Requirement]) -> bool:
+    def _goes(self, way: Formula, asked: Sequence[ProgramRequirement]) -> bool:
         """Returns whether the requirements hold for all sizes that take this path."""
         known = (*self.wanted.domain, *self.wanted.accepted, way)
         return self.judge.ask(all_of(r.formula for r in asked), known) is Answer.ALWAYS
 
-    def _asked_of_all(self, trace: Trace, second: SecondTraces, straight: bool) -> Asked:
+    def _asked_of_all(self, trace: Trace, second: SecondTraces, straight: bool) -> ExtraRequirements:
         """Returns the requirements of the trace on all sizes that are wanted now."""
         found = self._needs(trace, self.wanted.all)
         asked = self.wanted.new(found.graph, self.wanted.all)
@@ -364,7 +364,7 @@ class _Exporting:
         if straight and certain:
             way = self.wanted.recorded
             kept += [replace(r, formula=any_of((way, r.formula))) for r in extra if r not in kept]
-        return Asked(found, asked, extra, second.not_accidental(kept, asked, trace))
+        return ExtraRequirements(found, asked, extra, second.not_accidental(kept, asked, trace))
 
     def _needs(self, trace: Trace, given: Sequence[Formula]) -> Needs:
         with self.judge.resting():  # it has a judge and a budget of its own
@@ -443,7 +443,7 @@ class _Exporting:
         self.wanted.way = kept
         return straight
 
-    def _given_up(self, taken: Sequence[Requirement]) -> Iterator[GivenUp]:
+    def _given_up(self, taken: Sequence[ProgramRequirement]) -> Iterator[GivenUp]:
         yield from (g for g in self.shapes.given_up if g.cause == "way" and self.wanted.way)
         for requirement in taken:
             where = f" ({requirement.origin}: {requirement.origin.code})" if requirement.origin.file else ""

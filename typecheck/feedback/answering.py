@@ -137,7 +137,7 @@ def oracle(shape_env: ShapeEnv | None = None, budget_ms: float = 200.0) -> Itera
     """
     solver = Solver(shape_env, budget_ms / 1000)
     reason = "ShapeEnvs ask a solver of anyshape's"
-    patch = Patch(*EVALUATED, partial(_Asking.before, solver), reason)
+    patch = Patch(*EVALUATED, partial(_EvaluationPatch.before, solver), reason)
     try:
         with patch.in_force():
             forget_answers()
@@ -147,7 +147,7 @@ def oracle(shape_env: ShapeEnv | None = None, budget_ms: float = 200.0) -> Itera
 
 
 @dataclass(frozen=True, slots=True)
-class _Asking:
+class _EvaluationPatch:
     """torch's `_maybe_evaluate_static` with solvers behind it."""
 
     plain: Callable[..., Any]
@@ -155,7 +155,7 @@ class _Asking:
     """The last one that was opened comes first."""
 
     @classmethod
-    def before(cls, solver: Solver, asked: Callable[..., Any]) -> _Asking:
+    def before(cls, solver: Solver, asked: Callable[..., Any]) -> _EvaluationPatch:
         """Returns a wrapper that asks this solver before those that are asked already."""
         return cls(asked.plain, (solver, *asked.solvers)) if isinstance(asked, cls) else cls(asked, (solver,))
 

@@ -23,7 +23,7 @@ from ...constraints.terms.formula import Compare, Formula, all_of, conjuncts, fr
 from ...solver.facts.refine import fact_formula
 from ...solver.tactics.judge import Budget, Judge
 from ...tracer.host.symbolic_shapes import (
-    Quotient,
+    QuotientOrigin,
     assertions_have_changed,
     drops_guards,
     forget_answers,
@@ -223,7 +223,7 @@ def _replace_by_multiple(shape_env: ShapeEnv, name: str, modulus: int, residue: 
     elif shape_env.tracked_fakes is None:
         quotient = shape_env.create_symbol(
             int(hint) // modulus,
-            source=Quotient(shape_env.var_to_sources[symbol][0], modulus),
+            source=QuotientOrigin(shape_env.var_to_sources[symbol][0], modulus),
             dynamic_dim=DimDynamic.DYNAMIC,
             constraint_dim=None,
             positive=True if ends[0] >= 1 else None,

@@ -21,7 +21,7 @@ from ...constraints.ir.system import Answer, System, ranges_of
 from ...constraints.terms.dims import Atom, Dim, Symbol, coefficients
 from ...constraints.terms.formula import And, Compare, Formula, Or, conjuncts, free_symbols, negate
 from ...solver.tactics.judge import Budget, Judge
-from ...solver.theory.bounds import Known
+from ...solver.theory.bounds import Consequences
 from ...tracer.readers.expressions import NotRead
 from ..checking.api import examine
 
@@ -59,7 +59,7 @@ def lemmas(
     names = frozenset(domain.symbols)
     given = tuple(f for f in domain.assumptions if names.isdisjoint(ranges_of((f,))))
     judge = Judge(Budget(budget_s))
-    obvious = Known(f for f in domain.assumptions if f not in given)
+    obvious = Consequences(f for f in domain.assumptions if f not in given)
     proved: dict[Formula, None] = {}
     for question in _questions(examined.system):
         if free_symbols(question) <= names and obvious.ask(question) is None:

@@ -14,10 +14,10 @@ from ...constraints.ir.program import Origin
 from ...constraints.ir.spec_text import Inputs, parse_spec
 from ...constraints.ir.system import Condition, Path, System
 from ...constraints.terms.formula import Formula, all_of, any_of, conjuncts, free_symbols, negate
-from ...solver.decide import Oracle
+from ...solver.decide import DomainOracle
 from ...solver.facts.refine import simplify
 from ...solver.tactics.judge import Budget
-from ..checking.api import Question, default_rules, question
+from ..checking.api import ReadTarget, default_rules, question
 from ..checking.clock import Clock, Progress
 from ..checking.target import TargetError, is_graph_module, resolve
 from .nodes import NODE
@@ -142,7 +142,7 @@ def _places(truths: Truths) -> dict[Place, list[bool]]:
     return {_place_of(origin, text): found for (origin, text), found in truths.items()}
 
 
-def _conditions_at(asked: Question, sizes: Mapping[str, int]) -> Truths:
+def _conditions_at(asked: ReadTarget, sizes: Mapping[str, int]) -> Truths:
     """Which way the conditions of the program go in an eager run."""
     from ...tracer.bytecode.conditions import watching
 
@@ -160,7 +160,7 @@ def _node(name: str, lines: Mapping[str, str]) -> Place:
     return _NODE_ORIGIN, f"{name} = {lines.get(name, '?')}"
 
 
-def _nodes_at(asked: Question, sizes: Mapping[str, int], lines: Mapping[str, str]) -> Truths:
+def _nodes_at(asked: ReadTarget, sizes: Mapping[str, int], lines: Mapping[str, str]) -> Truths:
     """The truths that nodes of a graph are in an eager run."""
     truths: dict[Place, list[bool]] = {}
 
@@ -226,7 +226,7 @@ class _Branches:
 
     def __init__(self, system: System, clock: Clock, watch: Callable[[Mapping[str, int]], Truths]) -> None:
         self.system = system
-        self.oracle = Oracle(system.domain, Budget(clock.left))
+        self.oracle = DomainOracle(system.domain, Budget(clock.left))
         self.watch = watch
         self.met: dict[Place, _Met] = {}
         ends = [path.end.reason for path in self.system.paths if path.end.how == "gave-up"]
@@ -375,7 +375,7 @@ def _varying(seen: Mapping[Way, Mapping[Place, list[_Seen]]]) -> set[Place]:
     return {place for place, found in truths.items() if len(found) > 1}
 
 
-class Undecided(TargetError):
+class OpenBranch(TargetError):
     """A branch that declared inputs take either way, so that it cannot be left out."""
 
 
@@ -393,7 +393,7 @@ def eliminate(
     raises.
     """
     from ...tracer.readers.fx import ShapeTracer
-    from ...tracer.recording.record import TargetError as DoesNotFit
+    from ...tracer.recording.record import NotCallable as DoesNotFit
     from ..checking.annotations import spec_of
 
     declared = [str(d.path[0]) for d in parse_spec(inputs).inputs] if inputs is not None else ()
@@ -402,7 +402,7 @@ def eliminate(
         problem = f"{found.name} has no branches of its own"
         raise TargetError(problem, "name the program that it was made from")
     spec = parse_spec(spec_of(found.value) if inputs is None else inputs, assume)
-    oracle = Oracle(spec.domain, Budget(budget_s))
+    oracle = DomainOracle(spec.domain, Budget(budget_s))
     tracer = ShapeTracer(spec, rules or default_rules(), oracle)
     try:
         traced = tracer.trace_all(found.value)
@@ -417,6 +417,6 @@ def _all_decided(conditions: Iterable[Condition]) -> None:
     """Raises Undecided at the first condition, if there is one."""
     for condition in conditions:
         if condition.formula is None:
-            raise Undecided("data decide a branch", "only sizes can be assumed", condition.origin)
+            raise OpenBranch("data decide a branch", "only sizes can be assumed", condition.origin)
         either = f'"{condition.formula}" or "{negate(condition.formula)}"'
-        raise Undecided(f"sizes decide whether {condition.formula}", f"assume {either}", condition.origin)
+        raise OpenBranch(f"sizes decide whether {condition.formula}", f"assume {either}", condition.origin)

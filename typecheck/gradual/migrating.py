@@ -24,7 +24,7 @@ from ...constraints.ir.system import Domain, Path, System
 from ...constraints.ir.typed import at, rewritten
 from ...constraints.terms.formula import Formula, conjuncts, eq, holds
 from ...constraints.terms.parts import rank
-from ...solver.migrate import MANY, Count, Solutions, count, most_ranks, replacements, shared, spelt
+from ...solver.migrate import MANY, SolutionCount, Solutions, count, most_ranks, replacements, shared, spelt
 from ...solver.tactics.judge import Budget, Judge
 from ..checking.annotations import spec_of
 from ..checking.api import examine
@@ -109,20 +109,22 @@ class Migrations:
             for sizes in Solutions(self._asked.judge(), system.domain.symbols, self._formulas):
                 yield migration(system, sizes)
 
-    def count(self, limit: int = MANY) -> Count:
+    def count(self, limit: int = MANY) -> SolutionCount:
         """Returns the number of maximal migrations; those that have to be counted one by one, up to a limit.
         """
         domain = self._asked.system.domain
         if self.static is None:
-            return Count(0, self.is_decided)
+            return SolutionCount(0, self.is_decided)
         if not domain.rows:
             return count(self._asked.judge(), domain.symbols, self._formulas, limit)
         most = most_ranks(self._asked.judge(), domain, self._formulas)
         if None in most:
-            return Count(inf)
+            return SolutionCount(inf)
         counts = [self.of_rank(*ranks) for ranks in product(*(range((n or 0) + 1) for n in most))]
         found = [one.count(limit) for one in counts if one is not None]
-        return Count(sum(c.number for c in found), all(c.exact for c in found) and not self._asked.cut)
+        return SolutionCount(
+            sum(c.number for c in found), all(c.exact for c in found) and not self._asked.cut
+        )
 
     def of_rank(self, *ranks: int) -> Migrations | None:
         """The same question for inputs of these ranks, one for each row of the spec (`...`, `*r`) in order.
@@ -165,7 +167,7 @@ class Migrations:
         if is_graph_module(asked.target):
             return asked.target, self.types
         from ...tracer.readers.annotated import traced
-        from ...tracer.recording.record import TargetError as NotTraced
+        from ...tracer.recording.record import NotCallable as NotTraced
 
         try:
             graph_module = traced(asked.target)

@@ -23,7 +23,7 @@ FORM: Final = 1
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Known:
+class KnownFinding:
     """The key by which a baseline recognises a finding."""
 
     target: str
@@ -38,7 +38,7 @@ class Known:
 class Baseline:
     """Known findings, and how often each is left to be met."""
 
-    def __init__(self, path: Path, known: Iterable[Known] = ()) -> None:
+    def __init__(self, path: Path, known: Iterable[KnownFinding] = ()) -> None:
         self.path = path
         self.left = Counter(known)
 
@@ -50,7 +50,7 @@ class Baseline:
         self.left[key] -= 1
         return True
 
-    def idle(self, targets: Collection[str]) -> Iterator[Known]:
+    def idle(self, targets: Collection[str]) -> Iterator[KnownFinding]:
         """Yields the baseline's entries for these targets that no finding has used."""
         yield from (key for key, count in sorted(self.left.items()) if count > 0 and key.target in targets)
 
@@ -62,10 +62,10 @@ class Baseline:
         found = (self._key(r.target, f) for r in reports for f in r.findings if _counts(f))
         return Baseline(self.path, (*others, *found))
 
-    def _key(self, target: str, finding: Finding) -> Known:
+    def _key(self, target: str, finding: Finding) -> KnownFinding:
         origin = finding.origin
         file = relative(origin.file, str(self.path.parent)) if origin.file else ""
-        return Known(target, finding.code.value, file, origin.function, origin.code)
+        return KnownFinding(target, finding.code.value, file, origin.function, origin.code)
 
     def write(self) -> None:
         """Raises ConfigError where the file cannot be written."""
@@ -96,11 +96,11 @@ def read(path: Path) -> Baseline:
         raise ConfigError(f"{path} is not a baseline of anyshape: {error!r}", hint) from None
 
 
-def _read(data: dict[str, Any]) -> list[Known]:
+def _read(data: dict[str, Any]) -> list[KnownFinding]:
     fields = {name: value for name, value in data.items() if name != "count"}
     if not all(isinstance(value, str) for value in fields.values()):
         raise TypeError(f"a text was expected in {fields}")
-    return [Known(**fields)] * int(data["count"])
+    return [KnownFinding(**fields)] * int(data["count"])
 
 
 def _counts(finding: Finding) -> bool:

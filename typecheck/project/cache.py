@@ -25,7 +25,7 @@ from typing import Any, Final
 from ..facade import Report
 from ..report.codes import Code
 from ..report.report import Verdict
-from .config import Job
+from .config import ConfiguredJob
 
 FORM: Final = 1
 """The version of the form of an entry."""
@@ -34,7 +34,7 @@ VARIABLE: Final = "ANYSHAPE_CACHE_DIR"
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class CachedReport:
     """A report from the cache, and the files that it was made from."""
 
     report: Report
@@ -47,7 +47,7 @@ class Cache:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def get(self, asked: Question) -> Kept | None:
+    def get(self, asked: CacheQuestion) -> CachedReport | None:
         """The report that was the answer, if nothing that it was made from has changed since."""
         try:
             data = json.loads((self.folder / asked.file).read_text(encoding="utf-8"))
@@ -56,9 +56,9 @@ class Cache:
             report = Report.from_json(data["report"])
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return None  # whatever it is, it is not ours
-        return Kept(replace(report, stats={**report.stats, "cached": 1.0}), tuple(data["files"]))
+        return CachedReport(replace(report, stats={**report.stats, "cached": 1.0}), tuple(data["files"]))
 
-    def put(self, asked: Question, report: Report, files: Iterable[str]) -> None:
+    def put(self, asked: CacheQuestion, report: Report, files: Iterable[str]) -> None:
         """Keeps a report with the files that it was made from, if the folder can be written."""
         read = sorted(set(files))
         entry = {
@@ -100,10 +100,10 @@ def worth_keeping(report: Report) -> bool:
 # ---- what is asked, and of whom
 
 
-class Question:
+class CacheQuestion:
     """A job, where it is asked, and of whom. Made before the program runs, which may change any of that."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: ConfiguredJob) -> None:
         self.data: dict[str, Any] = json.loads(json.dumps(asdict(job))) | {
             "folder": os.getcwd(),
             "path": os.environ.get("PYTHONPATH", ""),

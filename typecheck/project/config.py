@@ -36,7 +36,7 @@ class ConfigError(TargetError):
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class ConfiguredJob:
     """One thing to check: a target as text, its inputs, and how."""
 
     target: str
@@ -56,12 +56,12 @@ class Project:
     """The contents of `[tool.anyshape]`. Paths are absolute."""
 
     root: Path
-    jobs: tuple[Job, ...] = ()
+    jobs: tuple[ConfiguredJob, ...] = ()
     ignore: Mapping[Code, int] | None = None
     """The codes that are not to be shown, each with its line in the file."""
     baseline: Path | None = None
 
-    def job(self, target: str) -> Job | None:
+    def job(self, target: str) -> ConfiguredJob | None:
         """The job of a target that is named as the project names it."""
         return next((job for job in self.jobs if job.target == target), None)
 
@@ -96,10 +96,10 @@ def read(file: Path) -> Project | None:
     tool = data.get("tool")
     if not isinstance(tool, dict) or "anyshape" not in tool:
         return None
-    return _Reader(file, text).project(tool["anyshape"])
+    return _ConfigReader(file, text).project(tool["anyshape"])
 
 
-class _Reader:
+class _ConfigReader:
     """Reads the table, with the lines of its keys at hand for messages."""
 
     def __init__(self, file: Path, text: str) -> None:
@@ -110,7 +110,7 @@ class _Reader:
         budget = table.get("budget", _seconds) or BUDGET_S
         suspect = table.get("suspect", _suspicions) or ()
         second = table.get("second-solver", _text)
-        default = Job("", (), (), budget, table.get("replay", _truth) is not False, suspect, second)
+        default = ConfiguredJob("", (), (), budget, table.get("replay", _truth) is not False, suspect, second)
         baseline = table.get("baseline", _text)
         codes = table.get("ignore", _codes) or ()
         return Project(
@@ -120,13 +120,13 @@ class _Reader:
             None if baseline is None else self.file.parent / baseline,
         )
 
-    def _job(self, data: Any, number: int, default: Job) -> Job:
+    def _job(self, data: Any, number: int, default: ConfiguredJob) -> ConfiguredJob:
         table = _Table(self, "[[tool.anyshape.targets]]", data, TARGET_KEYS, number)
         target = table.get("target", _text)
         if target is None:
             table.fail("target", "a target is missing", 'each has one: target = "models/unet.py:UNet"')
         replay = table.get("replay", _truth)
-        return Job(
+        return ConfiguredJob(
             target,
             table.get("inputs", _texts),
             table.get("assume", _texts) or (),
@@ -156,7 +156,7 @@ class _Table:
     """A table whose keys are known, each read as what it has to be."""
 
     def __init__(
-        self, reader: _Reader, header: str, data: Any, keys: tuple[str, ...], number: int | None = None
+        self, reader: _ConfigReader, header: str, data: Any, keys: tuple[str, ...], number: int | None = None
     ) -> None:
         self.reader, self.header, self.number = reader, header, number
         if not isinstance(data, dict):

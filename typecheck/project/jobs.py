@@ -7,27 +7,27 @@ from dataclasses import dataclass
 from ..checking.clock import Progress
 from ..checking.reading import Reading
 from ..facade import Report
-from .cache import Cache, Question, worth_keeping
-from .config import Job
+from .cache import Cache, CacheQuestion, worth_keeping
+from .config import ConfiguredJob
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class JobAnswer:
     """The report of a job, and the user's files that it was made from."""
 
     report: Report
     files: tuple[str, ...]
 
 
-def answer(job: Job, cache: Cache | None, tell: Progress | None = None) -> Answer:
+def answer(job: ConfiguredJob, cache: Cache | None, tell: Progress | None = None) -> JobAnswer:
     """Returns the cached answer of this job, or that of a new check, which is then cached. Raises what
     `check` raises.
 
     torch is imported for a new check only.
     """
-    asked = Question(job)
+    asked = CacheQuestion(job)
     if cache is not None and (kept := cache.get(asked)) is not None:
-        return Answer(kept.report, kept.files)
+        return JobAnswer(kept.report, kept.files)
     from ..checking.api import check
 
     with Reading() as reading:
@@ -44,4 +44,4 @@ def answer(job: Job, cache: Cache | None, tell: Progress | None = None) -> Answe
         )
     if cache is not None and reading.unchanged and worth_keeping(report):
         cache.put(asked, report, reading.files)
-    return Answer(report, reading.files)
+    return JobAnswer(report, reading.files)

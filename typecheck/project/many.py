@@ -13,23 +13,23 @@ from pathlib import Path
 from ...constraints.ir.spec_text import suggestion
 from ..facade import Report
 from ..service.work.questions import Question
-from ..service.work.workers import Answered, Executor, Limits
-from .config import ConfigError, Job, read
+from ..service.work.workers import CheckLimits, Executor, WorkerAnswer
+from .config import ConfigError, ConfiguredJob, read
 
 ATTEMPTS = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class JobEnd:
     """The end of a job: a report, or the reason why it has no report."""
 
     index: int
-    job: Job
+    job: ConfiguredJob
     report: Report | None
     problem: str = ""
 
 
-def listed(file: Path) -> tuple[Job, ...]:
+def listed(file: Path) -> tuple[ConfiguredJob, ...]:
     """The jobs of a list. Raises ConfigError.
 
     A list is TOML with `[[tool.anyshape.targets]]`, as in a `pyproject.toml`, or lines of a target and, after
@@ -54,22 +54,26 @@ def _names(file: Path) -> list[str]:
     return [path.name for path in file.parent.iterdir()] if file.parent.is_dir() else []
 
 
-def _job(line: str) -> Job:
+def _job(line: str) -> ConfiguredJob:
     target, inputs, assume, *rest = [*(part.strip() for part in line.split("\t")), "", ""]
     if any(rest[:-2]):
         raise ConfigError(f"{line!r} has more than a target, its inputs and its assumptions")
-    return Job(target, (inputs,) if inputs else None, (assume,) if assume else ())
+    return ConfiguredJob(target, (inputs,) if inputs else None, (assume,) if assume else ())
 
 
 def check_many(
-    jobs: Sequence[Job], executors: Sequence[Executor], memory_mb: int, grace_s: float, cache: bool = True
-) -> Iterator[Ended]:
+    jobs: Sequence[ConfiguredJob],
+    executors: Sequence[Executor],
+    memory_mb: int,
+    grace_s: float,
+    cache: bool = True,
+) -> Iterator[JobEnd]:
     """Yields the end of each job, in the order in which they end. A process that breaks is tried again once.
 
     With `cache`, the workers read and extend the cache on disk.
     """
-    waiting: queue.SimpleQueue[tuple[int, Job]] = queue.SimpleQueue()
-    ended: queue.SimpleQueue[Ended] = queue.SimpleQueue()
+    waiting: queue.SimpleQueue[tuple[int, ConfiguredJob]] = queue.SimpleQueue()
+    ended: queue.SimpleQueue[JobEnd] = queue.SimpleQueue()
     stopped = threading.Event()
     for item in enumerate(jobs):
         waiting.put(item)
@@ -102,30 +106,30 @@ def check_many(
 
 def _checked(
     index: int,
-    job: Job,
+    job: ConfiguredJob,
     content: bytes,
     executor: Executor,
     memory_mb: int,
     grace_s: float,
     watch: Callable[[str], bool],
-) -> Ended:
+) -> JobEnd:
     asked = Question(
         "check", job.inputs, job.assume, job.budget_s, job.replay,
         suspect=job.suspect, second_solver=job.second_solver,
     )  # fmt: skip
     question = asked.to_json()
-    limits = Limits(job.budget_s + grace_s, memory_mb)
+    limits = CheckLimits(job.budget_s + grace_s, memory_mb)
     problem = ""
     for _ in range(ATTEMPTS):
         outcome = executor.ask("target", content, question, limits, watch)
-        if isinstance(outcome, Answered):
+        if isinstance(outcome, WorkerAnswer):
             failed = outcome.data.get("failed")
             if failed is None:
                 report = Report.from_json(outcome.data["report"])
-                return Ended(index, job, replace(report, target=job.target))
+                return JobEnd(index, job, replace(report, target=job.target))
             problem = "; ".join(filter(None, (failed["problem"], failed["hint"])))
             if failed["kind"] == "input":
                 break
         else:
             problem = outcome.reason
-    return Ended(index, job, None, problem)
+    return JobEnd(index, job, None, problem)

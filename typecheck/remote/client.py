@@ -81,13 +81,13 @@ class _Pause:
 
 
 @dataclass(frozen=True, slots=True)
-class _Work:
+class _LocalCall:
     """A call that takes long on this machine; its outcome is what it returns."""
 
     call: Callable[[], Any]
 
 
-_Steps: TypeAlias = Generator["_Request | _Pause | _Work", Any, T]
+_Steps: TypeAlias = Generator["_Request | _Pause | _LocalCall", Any, T]
 
 
 def _ask(method: str, path: str, **options: Any) -> _Steps[httpx.Response]:
@@ -162,7 +162,7 @@ def _submit(
     priority: Priority | None = None,
 ) -> _Steps[Submitted]:
     """Asks for a check, and does not wait for it."""
-    sent = yield _Work(partial(package, target, inputs, assume, source=source))
+    sent = yield _LocalCall(partial(package, target, inputs, assume, source=source))
     return (yield from _send(
         sent, budget_s=budget_s, replay=replay, suspect=suspect,
         second_solver=second_solver, priority=priority,
@@ -392,12 +392,12 @@ class Client:
                 return value
             outcome = self._taken(step)
 
-    def _taken(self, step: _Request | _Pause | _Work) -> Any:
+    def _taken(self, step: _Request | _Pause | _LocalCall) -> Any:
         """Returns the outcome of a step."""
         if isinstance(step, _Pause):
             time.sleep(step.seconds)
             return None
-        if isinstance(step, _Work):
+        if isinstance(step, _LocalCall):
             return step.call()
         try:
             return self._http.request(step.method, step.path, **step.options)
@@ -468,12 +468,12 @@ class AsyncClient:
                 return value
             outcome = await self._taken(step)
 
-    async def _taken(self, step: _Request | _Pause | _Work) -> Any:
+    async def _taken(self, step: _Request | _Pause | _LocalCall) -> Any:
         """Returns the outcome of a step."""
         if isinstance(step, _Pause):
             await asyncio.sleep(step.seconds)
             return None
-        if isinstance(step, _Work):
+        if isinstance(step, _LocalCall):
             return await asyncio.to_thread(step.call)
         try:
             return await self._http.request(step.method, step.path, **step.options)

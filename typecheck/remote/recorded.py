@@ -35,9 +35,9 @@ from ...constraints.ir.system import Domain, Path, System
 from ...constraints.ir.system_json import paths_from_json, paths_to_json
 from ...constraints.terms.dims import Term, evaluate, substitute, sym
 from ...constraints.terms.formula import And, Compare, Or, holds
-from ...solver.decide import Oracle
+from ...solver.decide import DomainOracle
 from ..checking.clock import Clock
-from ..checking.replay import Failed, Outcome, by_rules
+from ..checking.replay import Inconclusive, Outcome, by_rules
 from ..checking.target import Target
 
 FORM: Final = "anyshape.recorded"
@@ -110,7 +110,7 @@ class RecordedSource:
         known = [str(formula) for formula in base.domain.assumptions]
         self.spec = parse_spec(write_spec(base), (*known, *given)) if given else base
 
-    def system(self, rules: Rules, oracle: Oracle, clock: Clock) -> tuple[System, list[str]]:
+    def system(self, rules: Rules, oracle: DomainOracle, clock: Clock) -> tuple[System, list[str]]:
         self._rules = rules
         self._paths = self.recorded.system.paths
         system = replace(self.recorded.system, domain=self.spec.domain)
@@ -119,23 +119,23 @@ class RecordedSource:
     def run(self, values: Mapping[str, int], accepted: bool) -> Outcome:
         """Returns the outcome by the rules, evaluated at these sizes along the path that they take."""
         path = self.at(values)
-        return path if isinstance(path, Failed) else by_rules(path)
+        return path if isinstance(path, Inconclusive) else by_rules(path)
 
-    def at(self, values: Mapping[str, int]) -> Path | Failed:
+    def at(self, values: Mapping[str, int]) -> Path | Inconclusive:
         """The path that these sizes take, at these sizes, with what the rules say there."""
         try:
             taken = [path for path in self._paths if holds(path.premise, values)]
         except (ZeroDivisionError, KeyError) as error:
-            return Failed(f"its branches cannot be judged there: {error!r}")
+            return Inconclusive(f"its branches cannot be judged there: {error!r}")
         if len(taken) != 1 or taken[0].on_data or taken[0].unbacked or taken[0].program.iterations:
-            return Failed("more than sizes decides which way the program goes")
+            return Inconclusive("more than sizes decides which way the program goes")
         (path,) = taken
         if path.end.how == "gave-up":
-            return Failed(path.end.reason, origin=path.end.origin)
+            return Inconclusive(path.end.reason, origin=path.end.origin)
         try:
             program = _at(path.program, values)
         except (ZeroDivisionError, KeyError) as error:
-            return Failed(f"its sizes have no value there: {error!r}")
+            return Inconclusive(f"its sizes have no value there: {error!r}")
         said = generate(program, self._rules, Domain())
         return Path(program, said.values, tuple(said.constraints), tuple(said.notes), end=path.end)
 

@@ -27,7 +27,7 @@ _TEXT_OF_A_LINE: Final = re.compile(r'(?m)^(?!\s*File ").*\n?')
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class LocalParts:
     """The parts of a Python program that stay on this machine: the program, and its recorded trace."""
 
     program: Any
@@ -45,7 +45,7 @@ class Package:
     inputs: tuple[str, ...] | None
     """None where the program says itself what its inputs are."""
     assume: tuple[str, ...]
-    kept: Kept | None = None
+    kept: LocalParts | None = None
 
     def repaired(self, report: Report) -> Report:
         """Returns the report of a service with repairs, which are searched on the machine that has the
@@ -82,7 +82,7 @@ def package(
     asked = question(target, inputs, assume, Clock(progress or (lambda step: None), budget_s), rules)
     found = asked.recorded.with_files_in(os.getcwd())
     python = source and asked.target.kind == "python"
-    kept = Kept(asked.target.value, asked.spec, found.system, rules) if python else None
+    kept = LocalParts(asked.target.value, asked.spec, found.system, rules) if python else None
     if not source:
         found = found.without_source()
     name = path or getattr(target, "__name__", type(target).__name__)

@@ -13,7 +13,7 @@ import networkx as nx
 
 from ..report.codes import Severity
 from ..report.report import Finding, Operand, ReportData
-from .regions import Part, Region, regions
+from .regions import Part, ProgramRegion, regions
 
 _COLOURS: Final[Mapping[Severity, str]] = {
     Severity.ERROR: "#c62828",
@@ -112,7 +112,7 @@ def _clusters(
     parts: Sequence[Part], calls: Sequence[str], number: Iterator[int], indent: str
 ) -> Iterator[str]:
     for part in parts:
-        if not isinstance(part, Region):
+        if not isinstance(part, ProgramRegion):
             yield indent + calls[part]
             continue
         yield f"{indent}subgraph cluster_{next(number)} {{"

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from ...constraints.ir.program import Origin
 from ..report.report import Finding, Operand, ReportData, Verdict
-from .regions import Part, Region, regions
+from .regions import Part, ProgramRegion, regions
 from .text import HEADLINES, conditions, fact_text, opinion_text, place, sizes, span
 from .words import told
 
@@ -110,7 +110,7 @@ def _finding(finding: Finding, position: dict[int, int]) -> dict[str, Any]:
 
 
 def _region(part: Part) -> Any:
-    if isinstance(part, Region):
+    if isinstance(part, ProgramRegion):
         return {"label": part.label, "module": part.module, "parts": [_region(p) for p in part.parts]}
     return part
 

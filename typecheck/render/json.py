@@ -20,11 +20,11 @@ from ..report.codes import Code, Severity
 from ..report.report import (
     Accepts,
     Branch,
+    ConditionPart,
     Finding,
     Link,
     Operand,
     Output,
-    Part,
     Repair,
     ReportData,
     SecondOpinion,
@@ -139,7 +139,9 @@ def from_json(data: Any, kind: type[R]) -> R:
             data["replayed"],
             data["stats"],
             tuple(parse_formula(way) for way in data["ways"]),
-            tuple(Part(**part | {"imposed": _read_links(part["imposed"])}) for part in data["parts"]),
+            tuple(
+                ConditionPart(**part | {"imposed": _read_links(part["imposed"])}) for part in data["parts"]
+            ),
             None if opinion is None else SecondOpinion(**opinion),
         )
     except (KeyError, TypeError, AttributeError) as error:

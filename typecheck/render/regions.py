@@ -19,7 +19,7 @@ MANY: Final = 48
 
 
 @dataclass(frozen=True, slots=True)
-class Region:
+class ProgramRegion:
     """Consecutive parts of the program."""
 
     label: str
@@ -27,7 +27,7 @@ class Region:
     parts: tuple[Part, ...]
 
 
-Part: TypeAlias = "int | Region"
+Part: TypeAlias = "int | ProgramRegion"
 """A call, by its place in `Report.shapes`, or a region of calls."""
 
 
@@ -50,7 +50,7 @@ def _parts(paths: Sequence[tuple[str, ...]], calls: Sequence[int], depth: int) -
             parts += inner
         else:
             module = ".".join(paths[run[0]][: depth + 1])
-            parts.append(Region(module, module, _few(inner, module)))
+            parts.append(ProgramRegion(module, module, _few(inner, module)))
     return parts
 
 
@@ -64,12 +64,16 @@ def _few(parts: Sequence[Part], module: str) -> tuple[Part, ...]:
 
 def _gathered(parts: Sequence[Part], module: str) -> Part:
     calls = [*_calls(parts)]
-    return parts[0] if len(parts) == 1 else Region(f"calls {calls[0]} to {calls[-1]}", module, tuple(parts))
+    return (
+        parts[0]
+        if len(parts) == 1
+        else ProgramRegion(f"calls {calls[0]} to {calls[-1]}", module, tuple(parts))
+    )
 
 
 def _calls(parts: Sequence[Part]) -> Iterator[int]:
     for part in parts:
-        if isinstance(part, Region):
+        if isinstance(part, ProgramRegion):
             yield from _calls(part.parts)
         else:
             yield part

@@ -16,7 +16,7 @@ from ...tracer.patches.edits import (
     SIZES,
     Assigned,
     Edit,
-    Open,
+    OpenNumber,
     Projected,
     Rebuilt,
     Resized,
@@ -151,7 +151,7 @@ class Changes:
                 yield 0 if name == "batch_first" else 3 + late, name, not value
             elif name in SIZES and now is not None:
                 rank = 4 if name not in _FED else 6 if self.distance else 1
-                yield rank + self.distance, name, Open.nth(0, now)
+                yield rank + self.distance, name, OpenNumber.nth(0, now)
             elif name in NEIGHBOURS and now is not None:
                 for near in _near(now, *NEIGHBOURS[name]):
                     filled = float(near) if isinstance(value, float) else near
@@ -186,7 +186,7 @@ class Changes:
                         yield self._literal(text, literal, axis, 3 + self.later)
                 return
             if value > 0:
-                yield self._literal(text, literal, Open.nth(0, value), self._rank_of_size)
+                yield self._literal(text, literal, OpenNumber.nth(0, value), self._rank_of_size)
                 for other in _near(value, 1, 8):
                     yield self._literal(text, literal, other, 3 + self.distance)
             place = _place_among(call, literal.node)
@@ -199,7 +199,7 @@ class Changes:
                         if axes != tuple(value):
                             yield self._literal(text, literal, type(value)(axes), 3 + self.later)
             elif any(v > 0 for v in value):
-                opened = type(value)(Open.nth(i, v) if v > 0 else v for i, v in enumerate(value))
+                opened = type(value)(OpenNumber.nth(i, v) if v > 0 else v for i, v in enumerate(value))
                 yield self._literal(text, literal, opened, self._rank_of_size)
 
     @property
@@ -209,7 +209,7 @@ class Changes:
     def _literal(self, text: Text, literal: Literal, value: Any, rank: int) -> Candidate:
         if literal.attribute:
             return self._candidate(rank, Assigned(self.owner_path, literal.attribute, value))
-        if isinstance(value, Open):
+        if isinstance(value, OpenNumber):
             return self._rewritten(text, literal.node, value.name, rank, (value,))
         return self._rewritten(text, literal.node, repr(value), rank)
 
@@ -227,7 +227,7 @@ class Changes:
             return
         parts, opened, last = [], [], start
         for index, ((a, b), value) in enumerate(spans):
-            hole = Open.nth(index, value)
+            hole = OpenNumber.nth(index, value)
             parts += [text.text[last:a], hole.name]
             opened.append(hole)
             last = b
@@ -243,12 +243,12 @@ class Changes:
             tensor = held.get(name)
             for axis, size in enumerate(tensor.shape) if tensor is not None else ():
                 if size > 1:
-                    yield self._candidate(1, Resized(self.owner_path, name, axis, Open.nth(0, size)))
+                    yield self._candidate(1, Resized(self.owner_path, name, axis, OpenNumber.nth(0, size)))
 
     # ---- expressions
 
     def _rewritten(
-        self, text: Text, node: ast.expr, new: str, rank: int, opened: tuple[Open, ...] = ()
+        self, text: Text, node: ast.expr, new: str, rank: int, opened: tuple[OpenNumber, ...] = ()
     ) -> Candidate:
         start, stop = text.span(node)
         return self._candidate(rank, Rewritten(text.file, self.origin.function, start, stop, new, opened))

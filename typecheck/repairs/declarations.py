@@ -18,7 +18,7 @@ from ...constraints.terms.formula import ge
 from ...solver.decide import Decision, decide, requirements
 from ...solver.repair import fillings
 from ...solver.tactics.judge import Judge
-from ...tracer.patches.edits import Open
+from ...tracer.patches.edits import OpenNumber
 from ..checking.replay import Ran, Replayer
 from ..report.codes import Code
 from ..report.report import Finding, Repair
@@ -56,7 +56,9 @@ def redeclared(prover: Prover, until: float) -> Iterator[Repair]:
             continue
         # What is equal stays equal: a square image is one number.
         numbers = {
-            i: Open.nth(sizes_now.index(n), n) for i, n in enumerate(shape) if isinstance(n, int) and n > 1
+            i: OpenNumber.nth(sizes_now.index(n), n)
+            for i, n in enumerate(shape)
+            if isinstance(n, int) and n > 1
         }
         holes = {number.name: number.now for number in numbers.values()}
         dims = tuple(sym(numbers[i].name) if i in numbers else d for i, d in enumerate(shape))

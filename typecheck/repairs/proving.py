@@ -12,10 +12,10 @@ from ...constraints.ir.program import Node, refs
 from ...constraints.ir.spec import Spec
 from ...constraints.ir.system import Answer, Path, System
 from ...constraints.terms.formula import all_of, implies, negate
-from ...solver.decide import Decision, Oracle, decide, requirements
+from ...solver.decide import Decision, DomainOracle, decide, requirements
 from ...solver.tactics.judge import Budget, Judge
 from ...tracer.patches.edits import CannotApply, Edit, applied
-from ...tracer.recording.record import TargetError, record
+from ...tracer.recording.record import NotCallable, record
 from ..checking.replay import Ran, Replayer
 from ..report.findings import outputs
 from ..report.report import Finding
@@ -42,10 +42,10 @@ class Prover:
         seconds = until - time.monotonic()
         if seconds <= 0:
             return None
-        oracle = Oracle(spec.domain, Budget(seconds))
+        oracle = DomainOracle(spec.domain, Budget(seconds))
         try:
             system, _ = record(target, spec, self.rules, oracle, max_paths=MAX_PATHS, budget_s=seconds)
-        except (TargetError, CannotApply):
+        except (NotCallable, CannotApply):
             return None
         gave_up = any(path.end.how == "gave-up" for path in system.paths)
         return None if system.incomplete or gave_up else system

@@ -50,7 +50,7 @@ def repaired(report: Report, target: Any, spec: Spec, system: System, rules: Rul
     if not any(finding.code in REPAIRABLE for finding in report.findings):
         return report
     until = time.monotonic() + SECONDS
-    search = _Search(report, target, spec, system, rules)
+    search = _RepairSearch(report, target, spec, system, rules)
     findings: list[Finding] = []
     for finding in report.findings:
         same = next((f for f in findings if f.origin == finding.origin and f.code == finding.code), None)
@@ -64,7 +64,7 @@ def repaired(report: Report, target: Any, spec: Spec, system: System, rules: Rul
     return replace(report, findings=tuple(findings))
 
 
-class _Search:
+class _RepairSearch:
     """Looks for repairs of one program."""
 
     def __init__(self, report: Report, target: Any, spec: Spec, system: System, rules: Rules) -> None:

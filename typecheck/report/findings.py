@@ -13,11 +13,11 @@ from ...constraints.ir.opnames import is_in_place
 from ...constraints.ir.program import Argument, Node, Origin, Program, Ref, parts_of, refs
 from ...constraints.ir.system import Path, System
 from ...constraints.terms.formula import Formula, all_of, any_of, conjuncts, free_symbols, holds
-from ...solver.decide import Core, Decision, Open, Requirement
+from ...solver.decide import Core, Decision, OpenSizes, Requirement
 from ...solver.explain import Flow, Imposed, shape_of
 from .codes import Code, Severity
 from .per_rank import merged
-from .report import Branch, Finding, Link, Operand, Output, Part, Shape
+from .report import Branch, ConditionPart, Finding, Link, Operand, Output, Shape
 from .values import SymbolicValue, readable, symbolic
 
 MAX_WAYS = 32
@@ -150,10 +150,10 @@ def _conflict(explained: _Explained, core: Core, witness: Callable[[Group], Witn
     )
 
 
-def parts(system: System, found: Iterable[Imposed]) -> tuple[Part, ...]:
+def parts(system: System, found: Iterable[Imposed]) -> tuple[ConditionPart, ...]:
     """Which lines impose each part of the condition."""
     return tuple(
-        Part(
+        ConditionPart(
             str(part.condition),
             tuple(Link(_op(system, r), str(r.needs), r.origin, _shown(system, r)) for r in part.requirements),
             part.refused,
@@ -162,7 +162,7 @@ def parts(system: System, found: Iterable[Imposed]) -> tuple[Part, ...]:
     )
 
 
-def _open(system: System, reason: Open) -> Finding:
+def _open(system: System, reason: OpenSizes) -> Finding:
     """Returns the finding that says why the verdict is unknown."""
     if reason.reason.startswith(DEFECT):
         return make(Code.INTERNAL_ERROR, f"{reason.reason}; please report it", reason.origin)
@@ -331,7 +331,7 @@ def shapes(system: System) -> tuple[Shape, ...]:
     path = main_path(system)
     if path is None:
         return ()
-    flow = _Flow(path)
+    flow = _ValueOrigins(path)
     return tuple(
         Shape(
             index,
@@ -345,7 +345,7 @@ def shapes(system: System) -> tuple[Shape, ...]:
     )
 
 
-class _Flow:
+class _ValueOrigins:
     """The texts of the values of a path, and which call or input made each."""
 
     def __init__(self, path: Path) -> None:
@@ -414,7 +414,7 @@ def _results(path: Path) -> tuple[tuple[str, Value], ...]:
 
 def _operands(path: Path | None) -> Iterator[tuple[str, tuple[Operand, ...]]]:
     if path is not None:
-        flow = _Flow(path)
+        flow = _ValueOrigins(path)
         for name, argument in path.program.outputs:
             yield name, flow.operands(argument)
 

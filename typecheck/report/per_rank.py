@@ -16,14 +16,14 @@ from ...constraints.ir.language import Tensor, Value
 from ...constraints.ir.system import Domain
 from ...constraints.terms.dims import Dim, substitute, symbols
 from ...constraints.terms.formula import Formula, conjuncts, free_symbols, holds
-from ...constraints.terms.parts import Part, dim_at, rank
+from ...constraints.terms.parts import RowPart, dim_at, rank
 from ...constraints.terms.rows import MOST, as_dim, row_of
 
 Results: TypeAlias = tuple[tuple[str, Value], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class RankResults:
     """The results of a program under a condition, at some ranks of a row."""
 
     rest: tuple[Formula, ...]
@@ -50,14 +50,14 @@ class Way:
             yield f"{name} is one of {', '.join(map(str, self.ranks))}"
 
 
-def merged(ways: Sequence[tuple[Formula, Results]], domain: Domain) -> list[Way]:
+def merged(ways: Sequence[tuple[Formula, Results]], domain: Domain) -> list[RankResults]:
     """Returns the results with their conditions, with conditions on ranks shortened and with results that are
     alike at several ranks merged.
 
     Tensors are compared and reported by shape and dtype alone.
     """
     left = [_way(when, tuple((n, _plain(value)) for n, value in results), domain) for when, results in ways]
-    found: list[Way] = []
+    found: list[RankResults] = []
     while left:
         first = left[0]
         alike = [way for way in left if way.row and (way.row, way.rest) == (first.row, first.rest)]
@@ -71,7 +71,7 @@ def merged(ways: Sequence[tuple[Formula, Results]], domain: Domain) -> list[Way]
     return found
 
 
-def _widest(ways: list[Way]) -> tuple[Results, list[Way]]:
+def _widest(ways: list[RankResults]) -> tuple[Results, list[RankResults]]:
     """Returns results in the form of the greatest rank that covers the first of these ranks as well, together
     with all entries that this form covers.
 
@@ -85,7 +85,7 @@ def _widest(ways: list[Way]) -> tuple[Results, list[Way]]:
     return ways[0].results, ways[:1]
 
 
-def _way(premise: Formula, results: Results, domain: Domain) -> Way:
+def _way(premise: Formula, results: Results, domain: Domain) -> RankResults:
     """A way; where its condition leaves one row a single rank, with that."""
     parts = conjuncts(premise)
     for row in domain.rows:
@@ -95,8 +95,8 @@ def _way(premise: Formula, results: Results, domain: Domain) -> Way:
         limit = int(min(high, MOST))
         possible = [n for n in range(int(max(low, 0)), limit + 1) if all(holds(f, {name: n}) for f in about)]
         if about and len(possible) == 1 and (limit == high or possible[0] < limit):
-            return Way(tuple(f for f in parts if f not in about), results, row, (possible[0],))
-    return Way(tuple(parts), results)
+            return RankResults(tuple(f for f in parts if f not in about), results, row, (possible[0],))
+    return RankResults(tuple(parts), results)
 
 
 def _plain(value: Value) -> Value:
@@ -105,7 +105,7 @@ def _plain(value: Value) -> Value:
     return Tensor(value.shape, value.dtype) if isinstance(value, Tensor) else value
 
 
-def _general(value: Value, way: Way) -> Value:
+def _general(value: Value, way: RankResults) -> Value:
     """Returns the value with the dims that begin the row replaced by a slice of the row."""
     if isinstance(value, tuple):
         return tuple(_general(part, way) for part in value)
@@ -119,15 +119,15 @@ def _general(value: Value, way: Way) -> Value:
         (n for n, d in enumerate(shape[begins:]) if n >= long or d != dim_at(way.row, n - long)),
         len(shape) - begins,
     )
-    part = as_dim((Part(way.row, 0, long - count),))
+    part = as_dim((RowPart(way.row, 0, long - count),))
     return structs.replace(value, shape=(*shape[:begins], part, *shape[begins + count :]))
 
 
-def _all_at(results: Results, way: Way) -> Results:
+def _all_at(results: Results, way: RankResults) -> Results:
     return tuple((name, _at(value, way)) for name, value in results)
 
 
-def _at(value: Value, way: Way) -> Value:
+def _at(value: Value, way: RankResults) -> Value:
     """Returns a general value at the rank of one entry. Dims that the row lacks at that rank are 1."""
     if isinstance(value, tuple):
         return tuple(_at(part, way) for part in value)

@@ -189,7 +189,7 @@ class Branch:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ConditionPart:
     """A part of the condition of a refined report: `Accepts.formula` is the conjunction of them."""
 
     condition: str
@@ -242,7 +242,7 @@ class ReportData:
     """Seconds of each step (`trace_s`, `generate_s`, `solve_s`, `replay_s`), and counts."""
     ways: tuple[Formula, ...] = ()
     """The sizes that take each way through the program that returns, where there is more than one."""
-    parts: tuple[Part, ...] = ()
+    parts: tuple[ConditionPart, ...] = ()
     """The parts of the condition with the lines that impose them, with the verdict `refined`."""
     second_opinion: SecondOpinion | None = None
     """Another solver's opinion, where one was asked."""

@@ -128,7 +128,7 @@ def _call(statement: ast.stmt, frame: FrameType) -> str | None:
     return None
 
 
-class _Code(str):
+class _Verbatim(str):
     """A text that stands in the repr of lists and dicts as it is."""
 
     def __repr__(self) -> str:
@@ -141,7 +141,7 @@ def _arguments(model: Any, report: Report, sizes: Mapping[str, int]) -> str:
 
     spec = parse_spec(report.inputs)
     target = model() if isinstance(model, type) else model
-    bound = bind(target, spec.inputs, lambda declared: _Code(_value(declared.type, sizes)))
+    bound = bind(target, spec.inputs, lambda declared: _Verbatim(_value(declared.type, sizes)))
     return ", ".join((*map(repr, bound.args), *(f"{name}={value!r}" for name, value in bound.kwargs.items())))
 
 

@@ -29,7 +29,7 @@ from ..functions import (
     symbol_of,
 )
 from ..values import constant, is_float, of, pieces_of, scaled
-from .calls import CASTS, Call, Law, Named, of_number
+from .calls import CASTS, Law, Named, NamedCall, of_number
 from .images import chosen_where
 
 MOST_STEPS: Final = 12
@@ -39,9 +39,10 @@ FAR: Final = 1 << 60
 
 
 def _arithmetic(
-    operation: Callable[[Call, Piece, Piece], tuple[Dim, Dim] | None], reach: Reach = lambda least, other: 0
+    operation: Callable[[NamedCall, Piece, Piece], tuple[Dim, Dim] | None],
+    reach: Reach = lambda least, other: 0,
 ) -> Law:
-    def law(call: Call) -> Elements | Pieces:
+    def law(call: NamedCall) -> Elements | Pieces:
         a, b = call.operand("input"), call.operand("exponent" if call.op == "pow" else "other")
         if a is None or b is None:
             return UNTRACKED
@@ -54,7 +55,7 @@ def _arithmetic(
 def plus(sign: int, swapped: bool = False) -> Law:
     """Returns the law of `input + sign * alpha * other`; for `rsub`, of `other - alpha * input`."""
 
-    def add(call: Call) -> Elements | Pieces:
+    def add(call: NamedCall) -> Elements | Pieces:
         alpha = call.named.get("alpha", 1)
         names = ("other", "input") if swapped else ("input", "other")
         a, b = map(call.operand, names)
@@ -108,7 +109,7 @@ def _rounded(found: Pieces) -> Pieces:
     return found if exact else replace(found, roundings=found.roundings + 1)
 
 
-def times(call: Call) -> Elements | Pieces:
+def times(call: NamedCall) -> Elements | Pieces:
     if (grown := _grown_together(call)) is not None:
         return grown
     a, b = call.operand("input"), call.operand("other")
@@ -156,7 +157,7 @@ def _of_decimal(value: Any, dtype: str | None) -> Pieces | None:
     return constant(2 * near.numerator, 2 * near.denominator)
 
 
-def _grown_together(call: Call) -> Span | None:
+def _grown_together(call: NamedCall) -> Span | None:
     """Returns products of counts that the data decide, from 0 on. Counts of one mask grow together."""
     match [of(t) for t in (call.named.get("input"), call.named.get("other")) if isinstance(t, Tensor)]:
         case [Span(0, most, attained, True), Span(0, others, too, True)]:
@@ -164,7 +165,7 @@ def _grown_together(call: Call) -> Span | None:
     return None
 
 
-def _true_quotient(call: Call) -> Elements | Pieces:
+def _true_quotient(call: NamedCall) -> Elements | Pieces:
     a, b = call.operand("input"), call.operand("other")
     if a is None or b is None or a.slack or b.slack or a.roundings or b.roundings:
         return UNTRACKED
@@ -179,7 +180,7 @@ def _true_quotient(call: Call) -> Elements | Pieces:
     return UNTRACKED if found is None else _rounded(found)
 
 
-def _floor_quotient(call: Call, p: Piece, q: Piece) -> tuple[Dim, Dim] | None:
+def _floor_quotient(call: NamedCall, p: Piece, q: Piece) -> tuple[Dim, Dim] | None:
     """Returns floor(p / q), for a divisor that is positive and the same everywhere; else None."""
     n = _divisor(call, q)
     return None if n is None or p.over != 1 else (number(p) // n, 1)
@@ -193,7 +194,7 @@ def _cut_by(least: int, divisor: Piece) -> int:
     return least // n if n is not None and n > 0 else 0
 
 
-def _divisor(call: Call, piece: Piece) -> Dim | None:
+def _divisor(call: NamedCall, piece: Piece) -> Dim | None:
     """Returns the divisor, if it is positive and the same everywhere; else None.
 
     Integers are not divided by 0.
@@ -206,7 +207,7 @@ def _divisor(call: Call, piece: Piece) -> Dim | None:
     return maximum(n, 1) if call.at_least(n, 0) and call.result.dtype in INTEGRAL else None
 
 
-def remainder(call: Call) -> Elements | Pieces:
+def remainder(call: NamedCall) -> Elements | Pieces:
     """Returns `x % n`, with the sign of n, which is positive and the same for all elements of a piece of x.
 
     For the user's numbers the remainders are any from 0 to n - 1.
@@ -247,7 +248,7 @@ def _beside(other: Piece, apart: bool, piece: Piece) -> Piece:
     )
 
 
-def remainder_of_sign(call: Call) -> Elements | Pieces:
+def remainder_of_sign(call: NamedCall) -> Elements | Pieces:
     """Returns the remainder with the sign of the dividend: for non-negative dividends and positive divisors
     that of floor division.
     """
@@ -258,14 +259,14 @@ def is_rounded(pieces: Pieces | None) -> bool:
     return pieces is None or bool(pieces.roundings or pieces.slack)
 
 
-def _power(call: Call, p: Piece, q: Piece) -> tuple[Dim, Dim] | None:
+def _power(call: NamedCall, p: Piece, q: Piece) -> tuple[Dim, Dim] | None:
     exponent = q.term
     if not isinstance(exponent, int) or q.over != 1 or not 0 <= exponent <= 4:
         return None
     return number(p) ** exponent, p.over**exponent
 
 
-def _power_of_number(base: int, pieces: Pieces | None, call: Call) -> Elements | Pieces:
+def _power_of_number(base: int, pieces: Pieces | None, call: NamedCall) -> Elements | Pieces:
     """Returns `b**x` for x from 0 to a few: 1, and b**k*(b - 1) more for each k below x."""
 
     def raised(piece: Piece) -> Piece | None:
@@ -281,7 +282,7 @@ def _power_of_number(base: int, pieces: Pieces | None, call: Call) -> Elements |
     return UNTRACKED if pieces is None or is_rounded(pieces) else mapped(pieces, raised) or UNTRACKED
 
 
-def power(call: Call) -> Elements | Pieces:
+def power(call: NamedCall) -> Elements | Pieces:
     base = call.named.get("input")
     if type(base) is int and base > 0:
         return _power_of_number(base, call.operand("exponent"), call)
@@ -291,7 +292,7 @@ def power(call: Call) -> Elements | Pieces:
     return _rounded(found) if isinstance(found, Pieces) else found
 
 
-def quotient(call: Call) -> Elements | Pieces:
+def quotient(call: NamedCall) -> Elements | Pieces:
     """Returns a quotient, an integer if it is to be rounded.
 
     For non-negative dividends, rounding to zero is rounding down.
@@ -304,7 +305,7 @@ def quotient(call: Call) -> Elements | Pieces:
     return _arithmetic(_floor_quotient, _cut_by)(call) if rounding == "floor" else _quotient_to_zero(call)
 
 
-def _quotient_to_zero(call: Call) -> Elements | Pieces:
+def _quotient_to_zero(call: NamedCall) -> Elements | Pieces:
     """Returns the quotient of operands of one sign each: that of their distances from 0, rounded down, with
     its own sign.
     """
@@ -316,7 +317,7 @@ def _quotient_to_zero(call: Call) -> Elements | Pieces:
     return UNTRACKED if found is None else scaled(found, one * other)
 
 
-def _of_one_sign(pieces: Pieces | None, call: Call) -> tuple[Pieces, int] | None:
+def _of_one_sign(pieces: Pieces | None, call: NamedCall) -> tuple[Pieces, int] | None:
     """Returns distances from 0, and 1 or -1; None where elements may be negative and others positive."""
     if pieces is None:
         return None
@@ -324,19 +325,19 @@ def _of_one_sign(pieces: Pieces | None, call: Call) -> tuple[Pieces, int] | None
     return next(((found, sign) for found, sign in turned if _is_never_negative(found, call)), None)
 
 
-def floor_divide(call: Call) -> Elements | Pieces:
+def floor_divide(call: NamedCall) -> Elements | Pieces:
     rounded = any(is_rounded(call.operand(name)) for name in ("input", "other"))
     return UNTRACKED if rounded else _arithmetic(_floor_quotient, _cut_by)(call)
 
 
-def _is_never_negative(pieces: Pieces | None, call: Call) -> bool:
+def _is_never_negative(pieces: Pieces | None, call: NamedCall) -> bool:
     if pieces is None:
         return False
     ends = [corners(p.term, p.indices, call.at_least) for p in pieces.pieces if p.term is not None]
     return all(e is not None and all(call.at_least(low, 0) for low in e[0]) for e in ends)
 
 
-def absolute(call: Call) -> Elements | Pieces:
+def absolute(call: NamedCall) -> Elements | Pieces:
     """Returns -x where nothing is positive, x where nothing is negative.
 
     For integers without a gap from a to b the greatest is that of -a and b, and the least that of a, -b and
@@ -364,7 +365,7 @@ def absolute(call: Call) -> Elements | Pieces:
     return mapped(pieces, one) or UNTRACKED
 
 
-def sign(call: Call) -> Elements | Pieces:
+def sign(call: NamedCall) -> Elements | Pieces:
     """Returns the sign of integers: the nearest number between -1 and 1."""
     pieces = call.pieces
     if pieces is None or is_rounded(pieces) or _has_fractions(pieces):
@@ -377,7 +378,7 @@ def sign(call: Call) -> Elements | Pieces:
     return bounded or UNTRACKED
 
 
-def clamped_between(call: Call) -> Elements | Pieces:
+def clamped_between(call: NamedCall) -> Elements | Pieces:
     """Returns `min(max(x, low), high)`, with bounds that may be tensors."""
     low, high = call.named.get("min"), call.named.get("max")
     if is_given(call.input):
@@ -418,7 +419,7 @@ def _are_above(pieces: Pieces, bound: int) -> bool:
     return all(p.doubt is False or p.least > bound for p in pieces.pieces)
 
 
-def _within(call: Call, low: Any, high: Any) -> Elements | Pieces:
+def _within(call: NamedCall, low: Any, high: Any) -> Elements | Pieces:
     """Returns the user's integers within bounds: any of these.
 
     With a single bound, the bound or other integers.
@@ -431,7 +432,7 @@ def _within(call: Call, low: Any, high: Any) -> Elements | Pieces:
 
 
 def of_two(law: Callable[..., Dim]) -> Law:
-    def of_two(call: Call) -> Elements | Pieces:
+    def of_two(call: NamedCall) -> Elements | Pieces:
         sized = [name for name in ("input", "other") if not is_given(call.named.get(name))]
         if len(sized) < 2:
             known = call.operand(sized[0]) if sized else None
@@ -454,7 +455,7 @@ def _extreme(law: Callable[..., Dim], a: Pieces | None, b: Pieces | None) -> Pie
     return combined(a, b, extreme, _beside_less)
 
 
-def where_chosen(call: Call) -> Elements | Pieces:
+def where_chosen(call: NamedCall) -> Elements | Pieces:
     """Returns elements of either of two operands; each of both, where the data choose."""
     condition = call.named.get("condition")
     sized = [name for name in ("input", "other") if not is_given(call.named.get(name))]
@@ -478,7 +479,7 @@ def where_chosen(call: Call) -> Elements | Pieces:
     return union([a, b], attained=on_data, by_data=on_data)
 
 
-def filled_where(call: Call) -> Elements | Pieces:
+def filled_where(call: NamedCall) -> Elements | Pieces:
     """Returns the result of `masked_fill`: the value where the mask is true, and the elements elsewhere."""
     named = call.named
     swapped = {"condition": named["mask"], "input": named["value"], "other": named["input"]}
@@ -534,7 +535,7 @@ def union(parts: list[Pieces], *, attained: bool = True, by_data: bool = False) 
     return replace(found, and_data=any(part.and_data for part in parts))
 
 
-def negated(call: Call) -> Elements | Pieces:
+def negated(call: NamedCall) -> Elements | Pieces:
     pieces = call.pieces
     return UNTRACKED if pieces is None else scaled(pieces, -1)
 
@@ -564,17 +565,17 @@ def _is_constant(pieces: Pieces) -> bool:
     return len(pieces.pieces) == 1 and not pieces.pieces[0].indices and isinstance(pieces.pieces[0].over, int)
 
 
-def floored(call: Call) -> Elements | Pieces:
+def floored(call: NamedCall) -> Elements | Pieces:
     found = whole(call.pieces, lambda n, d: n // d)
     return UNTRACKED if found is None or found.slack else found
 
 
-def ceiled(call: Call) -> Elements | Pieces:
+def ceiled(call: NamedCall) -> Elements | Pieces:
     found = whole(call.pieces, ceildiv)
     return UNTRACKED if found is None or found.slack else found
 
 
-def nearest(call: Call) -> Elements | Pieces:
+def nearest(call: NamedCall) -> Elements | Pieces:
     """Returns the elements rounded half to even."""
     pieces = call.pieces
     if pieces is None or call.named.get("decimals") or pieces.slack or pieces.roundings > 1:
@@ -593,7 +594,7 @@ def nearest(call: Call) -> Elements | Pieces:
     return UNTRACKED if found is None else replace(found, roundings=0)
 
 
-def cast(call: Call) -> Elements | Pieces:
+def cast(call: NamedCall) -> Elements | Pieces:
     """Returns the same numbers in another dtype. A fraction is truncated to an integer, towards zero."""
     elements = of(call.input)
     if call.result.dtype == call.input.dtype and not isinstance(elements, Pieces):
@@ -606,7 +607,7 @@ def cast(call: Call) -> Elements | Pieces:
     return truncated(call)
 
 
-def truncated(call: Call) -> Elements | Pieces:
+def truncated(call: NamedCall) -> Elements | Pieces:
     """Returns fractions truncated to integers, towards zero."""
     pieces = call.pieces
     if pieces is None:

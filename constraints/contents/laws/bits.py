@@ -12,7 +12,7 @@ from ..cycles import is_run, modulo, two_ends
 from ..dtypes import INTEGRAL
 from ..functions import AtLeast, corners, divided, number, settled
 from .arithmetic import is_rounded
-from .calls import Call, Law
+from .calls import Law, NamedCall
 
 FURTHEST: Final = 32
 """A number is shifted by less than this; an integer of 64 bits that holds a size then holds the result."""
@@ -22,7 +22,7 @@ def _by_number(law: Callable[[Piece, int, AtLeast], list[Piece] | None]) -> Law:
     """Returns the law of a tensor of integers and a number, in either order if the operator is commutative.
     """
 
-    def by_number(call: Call) -> Elements | Pieces:
+    def by_number(call: NamedCall) -> Elements | Pieces:
         sides = [call.operand("input"), call.operand("other")]
         if call.result.dtype not in INTEGRAL or any(map(is_rounded, sides)):
             return UNTRACKED

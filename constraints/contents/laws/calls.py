@@ -17,7 +17,7 @@ Named: TypeAlias = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class NamedCall:
     """A call of an operator, by the names of its arguments, with its result before facts about the result's
     elements.
     """
@@ -50,7 +50,7 @@ class Call:
         return of_number(value)
 
 
-Law: TypeAlias = Callable[[Call], "Elements | Pieces"]
+Law: TypeAlias = Callable[[NamedCall], "Elements | Pieces"]
 """Returns the facts about the elements of a result; pieces are not yet restricted to its dtype."""
 
 

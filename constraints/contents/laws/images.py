@@ -17,7 +17,7 @@ from ...terms.dims import Apply, Dim, maximum, minimum
 from ..dtypes import SMALL
 from ..functions import corners, number, renamed
 from ..values import pieces_of
-from .calls import CASTS, Call
+from .calls import CASTS, NamedCall
 
 FLOATS: Final = ("float32", "float64")
 SIZES: Final = 1 << 63
@@ -42,7 +42,7 @@ def placed(pieces: Pieces | None) -> Piece | None:
     return renamed(piece) if there and all(i.ordered and i.axis is not None for i in piece.indices) else None
 
 
-def made_of(call: Call) -> Elements:
+def made_of(call: NamedCall) -> Elements:
     """Returns the elements as a function of floats, or of integers, that sizes decide."""
     before = _start(call)
     if before is None or call.result.dtype not in FLOATS:
@@ -50,7 +50,7 @@ def made_of(call: Call) -> Elements:
     return replace(before, steps=(*before.steps, (call.op, 0.0)))
 
 
-def _start(call: Call) -> Image | None:
+def _start(call: NamedCall) -> Image | None:
     """Returns the input as an image, or None.
 
     Elements in doubt are greater than the least end. Floats that were rounded once differ from the exact
@@ -84,7 +84,7 @@ def _magnitude(term: Dim) -> int:
     return total
 
 
-def stepped(call: Call) -> Elements:
+def stepped(call: NamedCall) -> Elements:
     """Returns the image after a call with an image as operand, and None if no operand is one.
 
     The call must be non-decreasing with a number as its other operand, or else the result is untracked.
@@ -116,7 +116,7 @@ def _cast(before: str, after: str) -> list[tuple[str, float]] | None:
     return [("long", 0.0)] if before in FLOATS and after == "int64" else None
 
 
-def _steps(call: Call, other: Any, first: bool) -> list[tuple[str, float]] | None:
+def _steps(call: NamedCall, other: Any, first: bool) -> list[tuple[str, float]] | None:
     op, named, whole = call.op, call.named, call.result.dtype == "int64"
     if call.result.dtype not in FLOATS and not whole:
         return None
@@ -151,7 +151,7 @@ def _number(value: Any) -> float | None:
     return float(value) if isinstance(value, int | float) and abs(value) < SIZES else None
 
 
-def chosen_where(call: Call, name: str, wanted: bool) -> Pieces | None:
+def chosen_where(call: NamedCall, name: str, wanted: bool) -> Pieces | None:
     """Returns an operand of `where` at the indices where the condition is as wanted."""
     condition, value, there = call.named.get("condition"), call.named.get(name), call.operand(name)
     match condition, value:

@@ -12,10 +12,10 @@ from ...terms.formula import all_of, ge
 from ..functions import along, mapped, number, symbol_of
 from ..values import ANY_CHOICE, between, is_data, is_float, of, pieces_of
 from .arithmetic import is_rounded
-from .calls import Call, Law, of_number, one_value
+from .calls import Law, NamedCall, of_number, one_value
 
 
-def arange(call: Call) -> Elements | Pieces:
+def arange(call: NamedCall) -> Elements | Pieces:
     start, end, step = call.named.get("start", 0), call.named.get("end"), call.named.get("step", 1)
     if end is None:
         start, end = 0, start
@@ -35,7 +35,7 @@ def _is_exact(pieces: Pieces) -> bool:
 
 
 def filled_with(name: str) -> Law:
-    def filled(call: Call) -> Elements | Pieces:
+    def filled(call: NamedCall) -> Elements | Pieces:
         value = call.named.get(name)
         if isinstance(value, Tensor):
             return of(value)
@@ -44,7 +44,7 @@ def filled_with(name: str) -> Law:
     return filled
 
 
-def given_data(call: Call) -> Elements | Pieces:
+def given_data(call: NamedCall) -> Elements | Pieces:
     """Returns the elements of `torch.tensor(data)`: every number, at its index."""
     value = call.named["data"] if "data" in call.named else call.named.get("s")
     if isinstance(value, Tensor):
@@ -75,7 +75,7 @@ def _flat(value: Any, place: tuple[int, ...]) -> Iterable[tuple[tuple[int, ...],
         yield place, value
 
 
-def linspace(call: Call) -> Elements | Pieces:
+def linspace(call: NamedCall) -> Elements | Pieces:
     """Returns numbers from the start to the end, which both occur where there are two numbers or more; a
     single number is the start.
     """
@@ -107,14 +107,14 @@ def _power_of(base: Any, exponent: Any) -> int | None:
     return int(base) ** exponent if whole else None
 
 
-def eye(call: Call) -> Elements | Pieces:
+def eye(call: NamedCall) -> Elements | Pieces:
     """Returns ones on the diagonal, and zeros elsewhere."""
     rows, columns = call.result.shape
     zero = Piece(0, given=ge(maximum(rows, columns), 2))
     return Pieces((zero, Piece(1)))
 
 
-def triangle(call: Call) -> Elements | Pieces:
+def triangle(call: NamedCall) -> Elements | Pieces:
     """Returns `[2, entries]`: rows, and below them columns, of the entries of an n by m matrix below a
     diagonal.
 
@@ -135,7 +135,7 @@ def triangle(call: Call) -> Elements | Pieces:
     return Pieces(tuple(pieces))
 
 
-def drawn_between(call: Call) -> Elements | Pieces:
+def drawn_between(call: NamedCall) -> Elements | Pieces:
     """Returns the elements of `randint`: independent numbers from low to high - 1."""
     bounds = [v for v in call.named.get("bounds", ()) if not isinstance(v, tuple)]
     low, high = call.named.get("low", 0), call.named.get("high")
@@ -148,7 +148,7 @@ def drawn_between(call: Call) -> Elements | Pieces:
     return between(low, high - 1, by_data=True)
 
 
-def up_to(size: Callable[[Call], Dim], *, all_occur: bool = False) -> Law:
+def up_to(size: Callable[[NamedCall], Dim], *, all_occur: bool = False) -> Law:
     """Returns indices of the elements along an axis: all of them, or some that the data choose.
 
     For some data any of them occurs, if the user gives these.
@@ -156,7 +156,7 @@ def up_to(size: Callable[[Call], Dim], *, all_occur: bool = False) -> Law:
     return lambda call: chosen(call, size(call), all_occur)
 
 
-def chosen(call: Call, size: Dim, all_occur: bool) -> Elements | Pieces:
+def chosen(call: NamedCall, size: Dim, all_occur: bool) -> Elements | Pieces:
     if all_occur and call.input.rank:
         return places_along(sorted_axis(call), size)
     equal = call.op == "multinomial" and one_value(call.input) is not None
@@ -170,7 +170,7 @@ def places_along(axis: int, size: Dim) -> Pieces:
     return Pieces((Piece(symbol_of(index), 1, (index,)),))
 
 
-def size_along(call: Call) -> Dim:
+def size_along(call: NamedCall) -> Dim:
     """Returns the size of the dim that the call names, of all elements where it names none."""
     dim, shape = call.named.get("dim"), call.input.shape
     if dim is None or dim == ():
@@ -179,7 +179,7 @@ def size_along(call: Call) -> Dim:
     return product([shape[axis] for axis in dims if -len(shape) <= axis < len(shape)])
 
 
-def sorted_axis(call: Call) -> int:
+def sorted_axis(call: NamedCall) -> int:
     """Returns the axis that the call names, or the last, counted from the end; the last if the axis does not
     exist, and torch refuses.
     """
@@ -187,12 +187,12 @@ def sorted_axis(call: Call) -> int:
     return dim % rank - rank if isinstance(dim, int) and -rank <= dim < rank and rank else -1
 
 
-def sorted_size(call: Call) -> Dim:
+def sorted_size(call: NamedCall) -> Dim:
     """Returns the size of the axis that is sorted, and 1 for a scalar."""
     return call.input.shape[sorted_axis(call)] if call.input.rank else 1
 
 
-def counted(call: Call) -> Elements | Pieces:
+def counted(call: NamedCall) -> Elements | Pieces:
     """Returns the counts of `bincount`: for 0, 1, … up to the last, each once; else no more often than there
     are numbers.
     """
@@ -204,12 +204,12 @@ def counted(call: Call) -> Elements | Pieces:
     return Span(0, tensor.numel, attained=False)
 
 
-def one_hot(call: Call) -> Elements | Pieces:
+def one_hot(call: NamedCall) -> Elements | Pieces:
     """Returns a one for each number, and zeros elsewhere if there are several classes."""
     return Pieces((Piece(0, given=ge(call.result.shape[-1], 2)), Piece(1)))
 
 
-def bucket(call: Call) -> Elements | Pieces:
+def bucket(call: NamedCall) -> Elements | Pieces:
     """Returns how many boundaries a number exceeds: none, all, or any number between.
 
     For rising boundaries `start + step*j`, x exceeds ceil((x - start) / step), or, with `right`, one more
@@ -238,7 +238,7 @@ def bucket(call: Call) -> Elements | Pieces:
     return Span(0, size, attained=free, by_data=True)
 
 
-def product_of(call: Call) -> Elements | Pieces:
+def product_of(call: NamedCall) -> Elements | Pieces:
     """Returns the elements of `cartesian_prod`: column k has every element of the k-th vector."""
     given = call.named["tensors"]
     vectors = given[0] if len(given) == 1 and isinstance(given[0], tuple) else given
@@ -260,7 +260,7 @@ def product_of(call: Call) -> Elements | Pieces:
     return Pieces(tuple(pieces))
 
 
-def combinations(call: Call) -> Elements | Pieces:
+def combinations(call: NamedCall) -> Elements | Pieces:
     """Returns the elements of `combinations`: column k of r has, in order, the elements from the k-th to the
     one before the last r - 1 - k.
     """

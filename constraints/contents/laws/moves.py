@@ -13,21 +13,21 @@ from ..functions import along, mapped, number, symbol_of
 from ..shaping import indexed, moved, regrouped, shuffled
 from ..values import constant, extremes_of, of, pieces_of
 from .arithmetic import beside_data, is_given, is_rounded, union
-from .calls import Call, Law, of_number
+from .calls import Law, NamedCall, of_number
 
 
-def kept(call: Call) -> Elements | Pieces:
+def kept(call: NamedCall) -> Elements | Pieces:
     return of(call.input)
 
 
-def expanded(call: Call) -> Elements | Pieces:
+def expanded(call: NamedCall) -> Elements | Pieces:
     return call.operand("input") or UNTRACKED
 
 
-def permuted(order: Callable[[Call, int], tuple[int, ...]]) -> Law:
+def permuted(order: Callable[[NamedCall, int], tuple[int, ...]]) -> Law:
     """Returns the law of a permutation: axis k of the result is axis order[k] of the input."""
 
-    def permuted(call: Call) -> Elements | Pieces:
+    def permuted(call: NamedCall) -> Elements | Pieces:
         pieces, rank = call.pieces, call.input.rank
         if pieces is None:
             return UNTRACKED
@@ -36,7 +36,7 @@ def permuted(order: Callable[[Call, int], tuple[int, ...]]) -> Law:
     return permuted
 
 
-def transposed(call: Call, rank: int) -> tuple[int, ...]:
+def transposed(call: NamedCall, rank: int) -> tuple[int, ...]:
     order = list(range(rank))
     if rank:
         a, b = call.named["dim0"] % rank, call.named["dim1"] % rank
@@ -44,15 +44,15 @@ def transposed(call: Call, rank: int) -> tuple[int, ...]:
     return tuple(order)
 
 
-def given_order(call: Call, rank: int) -> tuple[int, ...]:
+def given_order(call: NamedCall, rank: int) -> tuple[int, ...]:
     return tuple(d % rank for d in call.named["dims"])
 
 
-def last_two(call: Call, rank: int) -> tuple[int, ...]:
+def last_two(call: NamedCall, rank: int) -> tuple[int, ...]:
     return (*range(rank - 2), rank - 1, rank - 2) if rank >= 2 else tuple(range(rank))
 
 
-def moved_axes(call: Call, rank: int) -> tuple[int, ...]:
+def moved_axes(call: NamedCall, rank: int) -> tuple[int, ...]:
     source, target = (
         [d % rank for d in (v if isinstance(v, tuple) else (v,))]
         for v in (call.named["source"], call.named["destination"])
@@ -64,14 +64,14 @@ def moved_axes(call: Call, rank: int) -> tuple[int, ...]:
     return tuple(next(left) if axis is None else axis for axis in order)
 
 
-def reshaped(call: Call) -> Elements | Pieces:
+def reshaped(call: NamedCall) -> Elements | Pieces:
     pieces = call.pieces
     if pieces is None or call.result.dtype != call.input.dtype:  # `x.view(dtype)` reads other numbers
         return UNTRACKED
     return regrouped(pieces, call.input.shape, call.result.shape)
 
 
-def reordered(call: Call) -> Elements | Pieces:
+def reordered(call: NamedCall) -> Elements | Pieces:
     """Returns all the elements, in another order along the axes that a call names, or everywhere."""
     pieces = call.pieces
     if pieces is None:
@@ -83,7 +83,7 @@ def reordered(call: Call) -> Elements | Pieces:
     return shuffled(pieces, {axis % rank - rank for axis in several if type(axis) is int})
 
 
-def flipped_along(call: Call) -> Elements | Pieces:
+def flipped_along(call: NamedCall) -> Elements | Pieces:
     """Returns element n - 1 - i as element i of n."""
     pieces, rank = call.pieces, call.input.rank
     if pieces is None:
@@ -112,13 +112,13 @@ def _turned(size: Dim, place: int, flipped: bool) -> int | None:
     return size - 1 - place if isinstance(size, int) else None
 
 
-def all_of_them(call: Call) -> Elements | Pieces:
+def all_of_them(call: NamedCall) -> Elements | Pieces:
     """Returns each element at least once, anywhere."""
     pieces = call.pieces
     return UNTRACKED if pieces is None else shuffled(pieces, None)
 
 
-def some_of_them(call: Call) -> Elements | Pieces:
+def some_of_them(call: NamedCall) -> Elements | Pieces:
     """Returns some of the elements, each any number of times."""
     pieces = call.pieces
     return UNTRACKED if pieces is None else some(pieces)
@@ -132,7 +132,7 @@ def some(pieces: Pieces) -> Pieces:
     return replace(loose, pieces=tuple(replace(p, attained=False) for p in loose.pieces))
 
 
-def tiled(call: Call) -> Elements | Pieces:
+def tiled(call: NamedCall) -> Elements | Pieces:
     """Returns the whole tensor several times along some axes, where it is constant along these."""
     tensor, repeats = call.input, call.named.get("repeats", call.named.get("dims"))
     pieces = call.pieces
@@ -147,7 +147,7 @@ def tiled(call: Call) -> Elements | Pieces:
     return shuffled(pieces, None) if tensor.rank else pieces
 
 
-def repeated_each(call: Call) -> Elements | Pieces:
+def repeated_each(call: NamedCall) -> Elements | Pieces:
     """Returns the elements of `repeat_interleave`: all, if repeated by a number; some, if by a tensor.
 
     With k times each, element i of a vector is element i // k of the input.
@@ -169,7 +169,7 @@ def repeated_each(call: Call) -> Elements | Pieces:
     return mapped(pieces, each, keeping=True) or all_of_them(call)
 
 
-def side_by_side(call: Call) -> Elements | Pieces:
+def side_by_side(call: NamedCall) -> Elements | Pieces:
     """Returns the elements of several tensors, one after the other along an axis, or along a new one."""
     tensors = next(v for v in call.named.values() if isinstance(v, tuple))
     parts: list[Pieces] = []
@@ -197,7 +197,7 @@ def side_by_side(call: Call) -> Elements | Pieces:
     return beside_data(together, attained=True) if given and isinstance(together, Pieces) else together
 
 
-def _beside(found: Pieces, tensor: Tensor, axis: int, call: Call) -> Pieces | None:
+def _beside(found: Pieces, tensor: Tensor, axis: int, call: NamedCall) -> Pieces | None:
     """Returns the elements of one of several tensors along an axis, all along the others."""
     given = () if all(call.at_least(n, 1) for n in tensor.shape) else (ge(product(tensor.shape), 1),)
     loose = shuffled(found, {axis})
@@ -213,13 +213,13 @@ def _beside(found: Pieces, tensor: Tensor, axis: int, call: Call) -> Pieces | No
 def overwritten(name: str) -> Law:
     """Returns the law of a write: the elements of the input, some of them overwritten."""
 
-    def overwritten(call: Call) -> Elements | Pieces:
+    def overwritten(call: NamedCall) -> Elements | Pieces:
         return _among(call, call.named.get(name))
 
     return overwritten
 
 
-def _among(call: Call, value: Any) -> Elements | Pieces:
+def _among(call: NamedCall, value: Any) -> Elements | Pieces:
     old = None if is_given(call.input) else spread_of(call.input)
     if is_given(value):
         unknown = None if is_given(call.input) else UNTRACKED
@@ -238,7 +238,7 @@ def spread_of(tensor: Tensor) -> Pieces | None:
     return None if found is None else shuffled(found, None)
 
 
-def anywhere(call: Call) -> Elements | Pieces:
+def anywhere(call: NamedCall) -> Elements | Pieces:
     """Returns the elements of several tensors, at unknown indices."""
     several = [*tensors(tuple(call.named.values()))]
     sized = [spread_of(t) for t in several if not is_given(t)]
@@ -250,7 +250,7 @@ def anywhere(call: Call) -> Elements | Pieces:
     return together
 
 
-def padded(call: Call) -> Elements | Pieces:
+def padded(call: NamedCall) -> Elements | Pieces:
     """Returns the elements, surrounded by a number, or by elements again.
 
     Negative padding crops the elements.
@@ -279,7 +279,7 @@ def padded(call: Call) -> Elements | Pieces:
     return union([replace(kept, pieces=inside), replace(number, pieces=(around,))])
 
 
-def padded_together(call: Call) -> Elements | Pieces:
+def padded_together(call: NamedCall) -> Elements | Pieces:
     """Returns the elements of several tensors, and perhaps a number where some are shorter than others."""
     number = of_number(call.named.get("padding_value", 0))
     sequences: tuple[Tensor, ...] = call.named["sequences"]
@@ -293,12 +293,12 @@ def padded_together(call: Call) -> Elements | Pieces:
     return beside_data(together, attained=True)
 
 
-def getitem(call: Call) -> Elements | Pieces:
+def getitem(call: NamedCall) -> Elements | Pieces:
     index = call.named.get("index", call.named.get("indices"))
     return items_of(call, index if isinstance(index, tuple) else (index,))
 
 
-def items_of(call: Call, items: tuple[Any, ...]) -> Elements | Pieces:
+def items_of(call: NamedCall, items: tuple[Any, ...]) -> Elements | Pieces:
     pieces = call.pieces
     if pieces is None:
         return UNTRACKED
@@ -308,30 +308,30 @@ def items_of(call: Call, items: tuple[Any, ...]) -> Elements | Pieces:
     return some(pieces)
 
 
-def _along_axis(call: Call, item: Any) -> Elements | Pieces:
+def _along_axis(call: NamedCall, item: Any) -> Elements | Pieces:
     if not call.input.rank:
         return kept(call)
     return items_of(call, (*(Slice(),) * (call.named.get("dim", 0) % call.input.rank), item))
 
 
-def sliced(call: Call) -> Elements | Pieces:
+def sliced(call: NamedCall) -> Elements | Pieces:
     named = call.named
     return _along_axis(call, Slice(named.get("start"), named.get("end"), named.get("step", 1)))
 
 
-def selected(call: Call) -> Elements | Pieces:
+def selected(call: NamedCall) -> Elements | Pieces:
     return _along_axis(call, call.named["index"])
 
 
-def narrowed(call: Call) -> Elements | Pieces:
+def narrowed(call: NamedCall) -> Elements | Pieces:
     return _along_axis(call, Slice(call.named["start"], None, 1))
 
 
-def index_select(call: Call) -> Elements | Pieces:
+def index_select(call: NamedCall) -> Elements | Pieces:
     return _along_axis(call, call.named["index"])
 
 
-def scattered(call: Call) -> Elements | Pieces:
+def scattered(call: NamedCall) -> Elements | Pieces:
     """Returns the written elements where the indices are 0, 1, … up to the last, which overwrites everything;
     else some of the written and some of the former elements.
     """
@@ -345,7 +345,7 @@ def scattered(call: Call) -> Elements | Pieces:
     return of_number(source) or UNTRACKED
 
 
-def on_diagonal(call: Call) -> Elements | Pieces:
+def on_diagonal(call: NamedCall) -> Elements | Pieces:
     """Returns, for a vector, its elements surrounded by zeros; for a matrix, some of its elements."""
     pieces = call.pieces
     if pieces is None or call.input.rank != 1 or call.named.get("diagonal", 0) != 0:
@@ -354,13 +354,13 @@ def on_diagonal(call: Call) -> Elements | Pieces:
     return union([shuffled(pieces, None), Pieces((zero,))])
 
 
-def beside_zeros(call: Call) -> Elements | Pieces:
+def beside_zeros(call: NamedCall) -> Elements | Pieces:
     """Returns some of the elements, and perhaps zeros."""
     pieces = call.pieces
     return UNTRACKED if pieces is None else union([some(pieces), constant(0)], attained=False)
 
 
-def differences(call: Call) -> Elements | Pieces:
+def differences(call: NamedCall) -> Elements | Pieces:
     """Returns the difference of each element to the one before, where it is the same everywhere."""
     pieces, rank = call.pieces, call.input.rank
     if pieces is None or is_rounded(pieces) or call.named.get("n", 1) != 1 or len(call.named) > 3:

@@ -29,10 +29,10 @@ from ..functions import (
 from ..shaping import moved
 from ..values import extremes, extremes_of, of
 from .arithmetic import is_rounded, of_two, sum_of_two
-from .calls import Call, Law
+from .calls import Law, NamedCall
 
 
-def running_sums(call: Call) -> Elements | Pieces:
+def running_sums(call: NamedCall) -> Elements | Pieces:
     """Returns sums of the first i + 1 elements: for `a + s*k`, a*(i + 1) + s*i*(i + 1)/2.
 
     For a mask that the data decide, they are at most the number of elements.
@@ -77,7 +77,7 @@ def running_sums(call: Call) -> Elements | Pieces:
     return UNTRACKED
 
 
-def running_products(call: Call) -> Elements | Pieces:
+def running_products(call: NamedCall) -> Elements | Pieces:
     """Products of the first i + 1 elements, of which all but a few are the same number, and all positive.
 
     Those that are small are a function of i. There are greater ones where there are more elements, of which
@@ -134,7 +134,7 @@ def _first_factors(piece: Piece, axis: int, at_least: AtLeast) -> list[int] | No
     return [n for n in first if n is not None] + [rest] * MOST_PRODUCT.bit_length()
 
 
-def _of_mask(call: Call) -> Span | None:
+def _of_mask(call: NamedCall) -> Span | None:
     """Returns the range of a mask of data, or of counts that the data decide, none negative; else None.
 
     All of a mask may be true, but counts may be such that not all are the greatest, as places that are all
@@ -146,7 +146,7 @@ def _of_mask(call: Call) -> Span | None:
     return replace(found, attained=found.attained and found.high == 1)
 
 
-def sums(call: Call) -> Elements | Pieces:
+def sums(call: NamedCall) -> Elements | Pieces:
     """Returns sums: n times the element, for n equal ones; for a mask of the data at most the number of
     elements.
 
@@ -233,7 +233,7 @@ def extreme_of(greatest: bool) -> Law:
     corner. No elements have no extreme, and torch refuses.
     """
 
-    def extreme(call: Call) -> Elements | Pieces:
+    def extreme(call: NamedCall) -> Elements | Pieces:
         tensor, dim = call.input, call.named.get("dim")
         if isinstance(dim, Tensor):  # `torch.max(x, y)`
             other = replace(call, named={"input": tensor, "other": dim})

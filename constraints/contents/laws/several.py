@@ -13,13 +13,13 @@ from ..functions import AtLeast, divided
 from ..shaping import moved, stretched
 from ..values import of, pieces_of
 from .arithmetic import is_rounded
-from .calls import Call, Law
+from .calls import Law, NamedCall
 from .makers import chosen, sorted_size
 from .moves import all_of_them, items_of, reordered, some_of_them
 from .reductions import extreme_of
 
 
-def _meshed(call: Call) -> Iterable[Elements | Pieces]:
+def _meshed(call: NamedCall) -> Iterable[Elements | Pieces]:
     """Yields the n-th vector along the n-th axis, except that with `xy` the first two are swapped."""
     tensors: tuple[Tensor, ...] = call.named["tensors"]
     axes = list(range(-len(tensors), 0))
@@ -33,7 +33,7 @@ def _meshed(call: Call) -> Iterable[Elements | Pieces]:
             yield UNTRACKED if found is None else moved(found, {-1: axis} if tensor.rank else {})
 
 
-def _together(call: Call) -> Iterable[Elements | Pieces]:
+def _together(call: NamedCall) -> Iterable[Elements | Pieces]:
     for tensor, result in zip(call.named["tensors"], call.result, strict=True):
         found = pieces_of(of(tensor), tensor.shape)
         if of(tensor) is None:
@@ -42,7 +42,7 @@ def _together(call: Call) -> Iterable[Elements | Pieces]:
             yield UNTRACKED if found is None else stretched(found, tensor.shape, result.shape) or UNTRACKED
 
 
-def _split(call: Call) -> Iterable[Elements | Pieces]:
+def _split(call: NamedCall) -> Iterable[Elements | Pieces]:
     """Yields consecutive pieces: each begins where the one before it ends."""
     tensor = call.input
     axis, start = call.named.get("dim", 0) % tensor.rank, 0
@@ -52,17 +52,19 @@ def _split(call: Call) -> Iterable[Elements | Pieces]:
         start += part.shape[axis]
 
 
-def _unbound(call: Call) -> Iterable[Elements | Pieces]:
+def _unbound(call: NamedCall) -> Iterable[Elements | Pieces]:
     """Yields the results of `select` for each index."""
     before = (Slice(),) * (call.named.get("dim", 0) % call.input.rank)
     for place, part in enumerate(call.result):
         yield items_of(replace(call, result=part), (*before, place))
 
 
-def _with_indices(size: Callable[[Call], Dim], values: Law, *, all_occur: bool) -> Callable[[Call], Any]:
+def _with_indices(
+    size: Callable[[NamedCall], Dim], values: Law, *, all_occur: bool
+) -> Callable[[NamedCall], Any]:
     """Returns a law for values and their indices: any along the dim; each of them, where all are returned."""
 
-    def law(call: Call) -> Iterable[Elements | Pieces]:
+    def law(call: NamedCall) -> Iterable[Elements | Pieces]:
         known = of(call.input)
         yield None if known is None else values(replace(call, result=call.result[0]))
         yield chosen(call, size(call), all_occur)
@@ -70,7 +72,7 @@ def _with_indices(size: Callable[[Call], Dim], values: Law, *, all_occur: bool) 
     return law
 
 
-def _axes_of(call: Call) -> Iterable[Elements | Pieces]:
+def _axes_of(call: NamedCall) -> Iterable[Elements | Pieces]:
     """Yields the results of `unravel_index`: the index along each axis of a flat index; all of them, for all
     flat indices.
     """
@@ -97,7 +99,7 @@ def _digit(found: Pieces, below: Dim, size: Dim, at_least: AtLeast) -> Elements 
     return divided(whole, lambda p: modulo(p, 0, size, at_least)) or UNTRACKED
 
 
-def _unique(call: Call) -> Iterable[Elements | Pieces]:
+def _unique(call: NamedCall) -> Iterable[Elements | Pieces]:
     """Yields the distinct elements; the index of each element among them, if asked for; the number of
     occurrences.
     """
@@ -110,7 +112,7 @@ def _unique(call: Call) -> Iterable[Elements | Pieces]:
         yield Span(least, count - 1 + least, attained=False, by_data=known is None)
 
 
-SEVERAL: Mapping[str, Callable[[Call], Iterable[Elements | Pieces]]] = {
+SEVERAL: Mapping[str, Callable[[NamedCall], Iterable[Elements | Pieces]]] = {
     "meshgrid": _meshed,
     "broadcast_tensors": _together,
     **dict.fromkeys("split split_with_sizes chunk tensor_split hsplit vsplit dsplit".split(), _split),

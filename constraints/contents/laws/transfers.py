@@ -37,7 +37,7 @@ from .arithmetic import (
     where_chosen,
 )
 from .bits import flipped, joined, masked, shifted_left, shifted_right
-from .calls import CASTS, Call, Law
+from .calls import CASTS, Law, NamedCall
 from .images import made_of
 from .makers import (
     arange,
@@ -188,7 +188,7 @@ LAWS: Mapping[str, Law] = {
 """The law of each operator. Operators that are not here make unknown elements."""
 
 
-def followed(call: Call, elements: Elements | Pieces, result: Tensor) -> Elements:
+def followed(call: NamedCall, elements: Elements | Pieces, result: Tensor) -> Elements:
     """Returns the elements of a result, given by a law, as its dtype holds them."""
     if elements is UNTRACKED or elements is None:
         return elements

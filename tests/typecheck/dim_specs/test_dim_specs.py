@@ -32,14 +32,14 @@ from anyshape.typecheck.cli.main import main
 from anyshape.typecheck.dim_specs.lowering import Lowered, lower, to_torch_json
 from anyshape.typecheck.dim_specs.specs import (
     LARGEST,
-    Bounds,
+    DimRange,
     DimSpec,
     DimSpecError,
     Entries,
     Hint,
     Items,
+    ShapeSpec,
     Size,
-    Sizes,
     Tree,
     from_json,
     loads,
@@ -55,8 +55,8 @@ def tensor(*shape: int) -> torch.Tensor:
     return torch.empty(shape)
 
 
-def shape(*texts: str | int | Hint | None) -> Sizes:
-    return Sizes(tuple(parse_dim(t) if isinstance(t, str) else t for t in texts))
+def shape(*texts: str | int | Hint | None) -> ShapeSpec:
+    return ShapeSpec(tuple(parse_dim(t) if isinstance(t, str) else t for t in texts))
 
 
 dx = Dim("dx", min=4, max=16)
@@ -169,7 +169,7 @@ def test_an_unbounded_dim_is_read_back() -> None:
     data = _dump_dynamic_shapes(({0: dz},), (tensor(4),), to_dict=True)
     with pytest.raises(torch._dynamo.exc.UserError, match="max"):
         _load_dynamic_shapes(data, from_dict=True)
-    assert from_json(data) == DimSpec(Items((shape("dz"),)), {"dz": Bounds(0, None)})
+    assert from_json(data) == DimSpec(Items((shape("dz"),)), {"dz": DimRange(0, None)})
     (found,), _ = to_torch(from_json(data))
     assert found[0].max is theirs.Dim("unbounded").max
 
@@ -237,7 +237,7 @@ def test_hints_keep_their_bounds() -> None:
     dumped = _dump_dynamic_shapes(shapes, (tensor(5, 5),), to_dict=True)
     assert dumped["dynamic_shapes"][0] == ["_DimHint.AUTO", "_DimHint.DYNAMIC"]
     spec = from_torch(shapes, (tensor(5, 5),))
-    assert spec.shapes == Items((Sizes((Hint("AUTO", 4, 16), Hint("DYNAMIC", None, 9))),))
+    assert spec.shapes == Items((ShapeSpec((Hint("AUTO", 4, 16), Hint("DYNAMIC", None, 9))),))
     assert loads(json.dumps(to_json(spec))) == spec
     (found,), _ = to_torch(spec)
     assert (found[0].min, found[0].max, found[1].max) == (4, 16, 9)
@@ -264,7 +264,7 @@ def test_additional_inputs_are_read() -> None:
     more = AdditionalInputs()
     more.add((tensor(5), tensor(5)))
     spec = from_torch(more, (tensor(4), tensor(5)))
-    assert spec.shapes == Items((Sizes((Hint("DYNAMIC"),)), Sizes((5,))))
+    assert spec.shapes == Items((ShapeSpec((Hint("DYNAMIC"),)), ShapeSpec((5,))))
 
 
 def test_integer_inputs_are_read() -> None:
@@ -296,7 +296,7 @@ def test_integers_of_other_libraries_are_integers(bound: Any) -> None:
     with pytest.raises((TypeError, AssertionError)):
         assert json.dumps(dumped) and dumped["dims"]["n"]["max"] is None
     spec = from_torch(({0: dim, 1: bound},), (tensor(5, 4),))
-    assert spec == DimSpec(Items((shape("n", 4),)), {"n": Bounds(4, None)})
+    assert spec == DimSpec(Items((shape("n", 4),)), {"n": DimRange(4, None)})
     assert json.dumps(to_json(spec))
 
 
@@ -365,7 +365,7 @@ def test_any_name_is_a_name(name: str) -> None:
     derived = f"2*{name} + 1"
     data = {"dynamic_shapes": [[name, derived]], "dims": {name: {"min": 2, "max": 9, "derived": [derived]}}}
     spec = loads(json.dumps(data))
-    assert spec.shapes == Items((Sizes((sym(name), 2 * sym(name) + 1)),))
+    assert spec.shapes == Items((ShapeSpec((sym(name), 2 * sym(name) + 1)),))
     assert to_torch_json(spec) == (data, ()) and loads(json.dumps(to_json(spec))) == spec
     ((root, twice),), lost = to_torch(spec)
     assert (twice.min, twice.max) == (5, 19) and not lost
@@ -529,10 +529,10 @@ def grown(inner: st.SearchStrategy[Tree]) -> st.SearchStrategy[Tree]:
     )
 
 
-SHAPE = st.builds(Sizes, st.lists(SIZE, max_size=4).map(tuple))
+SHAPE = st.builds(ShapeSpec, st.lists(SIZE, max_size=4).map(tuple))
 TREE = st.recursive(SIZE | SHAPE, grown, max_leaves=6)
 BOUNDS = st.builds(
-    lambda low, more: Bounds(low, None if more is None else low + more),
+    lambda low, more: DimRange(low, None if more is None else low + more),
     st.integers(0, 9),
     st.none() | st.integers(0, 60),
 )
@@ -692,35 +692,72 @@ def test_a_size_that_decreases_is_a_size() -> None:
 
 
 # sizes, dims, relations -> sizes in torch's terms, dims, what is lost
-LOWERED: list[tuple[Sizes, dict[str, Bounds], str, Sizes, dict[str, Bounds], tuple[str, ...]]] = [
-    (shape("x", "32 - x"), {"x": Bounds(0, 64)}, "True", shape("x", "_1"),
-     {"x": Bounds(0, 32), "_1": Bounds(0, 32)}, ("the size -x + 32",)),
-    (shape("x", "y"), {"x": Bounds(0, 64), "y": Bounds(0, 9)}, "y == 2*x + 1", shape("x", "2*x + 1"),
-     {"x": Bounds(0, 4)}, ()),
-    (shape("x", "y"), {"x": Bounds(1, 64), "y": Bounds(1, 64)}, "x + y == 32", shape("x", "y"),
-     {"x": Bounds(1, 64), "y": Bounds(1, 64)}, ("the relation x + y == 32",)),
-    (shape("h"), {"h": Bounds(2, 64)}, "h % 4 == 1", shape("4*_h + 1"), {"_h": Bounds(1, 15)}, ()),
-    (shape("h"), {"h": Bounds(2, 64)}, "h % 4 == 0 and h % 6 == 0", shape("12*_h"), {"_h": Bounds(1, 5)}, ()),
-    (shape("h"), {"h": Bounds(2, 64)}, "h//4 == 2", shape("h"), {"h": Bounds(8, 11)}, ()),
-    (shape("h"), {"h": Bounds(2, 64)}, "h < 4 or h > 10", shape("h"), {"h": Bounds(2, 64)},
-     ("the relation h <= 3 or 11 <= h",)),
-    (shape("h"), {"h": Bounds(2, None)}, "h == 7", shape(7), {}, ()),
-    (shape("h", "w"), {"h": Bounds(), "w": Bounds()}, "h == w", shape("w", "w"), {"w": Bounds()}, ()),
-    (shape("h*w", "h*w"), {"h": Bounds(1, 3), "w": Bounds(1, 3)}, "True", shape("_1", "_1"),
-     {"h": Bounds(1, 3), "w": Bounds(1, 3), "_1": Bounds(1, 9)}, ("the size h*w",)),
-    (shape("h - 5"), {"h": Bounds(0, 9)}, "True", shape("h - 5"), {"h": Bounds(5, 9)}, ()),
-    (shape("4*h"), {"h": Bounds(0, LARGEST)}, "True", shape("4*h"), {"h": Bounds(0, LARGEST // 4)}, ()),
-    (shape("h"), {"h": Bounds(0, LARGEST)}, "True", shape("h"), {"h": Bounds(0, LARGEST)}, ()),
+LOWERED: list[tuple[ShapeSpec, dict[str, DimRange], str, ShapeSpec, dict[str, DimRange], tuple[str, ...]]] = [
+    (
+        shape("x", "32 - x"),
+        {"x": DimRange(0, 64)},
+        "True",
+        shape("x", "_1"),
+        {"x": DimRange(0, 32), "_1": DimRange(0, 32)},
+        ("the size -x + 32",),
+    ),
+    (
+        shape("x", "y"),
+        {"x": DimRange(0, 64), "y": DimRange(0, 9)},
+        "y == 2*x + 1",
+        shape("x", "2*x + 1"),
+        {"x": DimRange(0, 4)},
+        (),
+    ),
+    (
+        shape("x", "y"),
+        {"x": DimRange(1, 64), "y": DimRange(1, 64)},
+        "x + y == 32",
+        shape("x", "y"),
+        {"x": DimRange(1, 64), "y": DimRange(1, 64)},
+        ("the relation x + y == 32",),
+    ),
+    (shape("h"), {"h": DimRange(2, 64)}, "h % 4 == 1", shape("4*_h + 1"), {"_h": DimRange(1, 15)}, ()),
+    (
+        shape("h"),
+        {"h": DimRange(2, 64)},
+        "h % 4 == 0 and h % 6 == 0",
+        shape("12*_h"),
+        {"_h": DimRange(1, 5)},
+        (),
+    ),
+    (shape("h"), {"h": DimRange(2, 64)}, "h//4 == 2", shape("h"), {"h": DimRange(8, 11)}, ()),
+    (
+        shape("h"),
+        {"h": DimRange(2, 64)},
+        "h < 4 or h > 10",
+        shape("h"),
+        {"h": DimRange(2, 64)},
+        ("the relation h <= 3 or 11 <= h",),
+    ),
+    (shape("h"), {"h": DimRange(2, None)}, "h == 7", shape(7), {}, ()),
+    (shape("h", "w"), {"h": DimRange(), "w": DimRange()}, "h == w", shape("w", "w"), {"w": DimRange()}, ()),
+    (
+        shape("h*w", "h*w"),
+        {"h": DimRange(1, 3), "w": DimRange(1, 3)},
+        "True",
+        shape("_1", "_1"),
+        {"h": DimRange(1, 3), "w": DimRange(1, 3), "_1": DimRange(1, 9)},
+        ("the size h*w",),
+    ),
+    (shape("h - 5"), {"h": DimRange(0, 9)}, "True", shape("h - 5"), {"h": DimRange(5, 9)}, ()),
+    (shape("4*h"), {"h": DimRange(0, LARGEST)}, "True", shape("4*h"), {"h": DimRange(0, LARGEST // 4)}, ()),
+    (shape("h"), {"h": DimRange(0, LARGEST)}, "True", shape("h"), {"h": DimRange(0, LARGEST)}, ()),
 ]
 
 
 @pytest.mark.parametrize("given_sizes, dims, relation, wanted, wanted_dims, lost", LOWERED)
 def test_lowering(
-    given_sizes: Sizes,
-    dims: dict[str, Bounds],
+    given_sizes: ShapeSpec,
+    dims: dict[str, DimRange],
     relation: str,
-    wanted: Sizes,
-    wanted_dims: dict[str, Bounds],
+    wanted: ShapeSpec,
+    wanted_dims: dict[str, DimRange],
     lost: tuple[str, ...],
 ) -> None:
     found = lower(DimSpec(given_sizes, dims, (parse_formula(relation),)))
@@ -735,7 +772,7 @@ EMPTY = ["h < 2", "h % 2 == 0 and h % 2 == 1", "h == 3 and h == 4", "h == w and 
 
 @pytest.mark.parametrize("relation", EMPTY)
 def test_no_sizes_left_is_told(relation: str) -> None:
-    spec = DimSpec(shape("h", "w"), {"h": Bounds(2, 64), "w": Bounds(2, 64)}, (parse_formula(relation),))
+    spec = DimSpec(shape("h", "w"), {"h": DimRange(2, 64), "w": DimRange(2, 64)}, (parse_formula(relation),))
     with pytest.raises(DimSpecError, match=r"no sizes|is left"):
         lower(spec)
 
@@ -791,7 +828,7 @@ def test_the_command_needs_no_torch(tmp_path: Path) -> None:
 def test_relations_go_to_json_and_back() -> None:
     relations = tuple(map(parse_formula, ("x + y == 32", "x < 4 or x > 10", "x*y >= 7", "x // y <= 3")))
     shapes = Entries((("x", shape("x", "32 - x")), ("y", shape("x*y"))))
-    spec = DimSpec(shapes, {"x": Bounds(1, 32), "y": Bounds(1)}, relations, False)
+    spec = DimSpec(shapes, {"x": DimRange(1, 32), "y": DimRange(1)}, relations, False)
     data = to_json(spec)
     assert data["relations"][1] == "x <= 3 or 11 <= x" and data["exact"] is False
     assert data["dims"]["x"] == {"min": 1, "max": 32, "derived": ["-x + 32"]}

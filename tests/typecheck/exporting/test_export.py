@@ -30,7 +30,7 @@ from anyshape.tracer.readers.exported import GraphError
 from anyshape.typecheck import Exported, ExportError, TargetError, check, export
 from anyshape.typecheck.exporting import export as exporting
 from anyshape.typecheck.exporting.attempts import second_traces
-from anyshape.typecheck.exporting.attempts.program_needs import Needs, Requirement
+from anyshape.typecheck.exporting.attempts.program_needs import Needs, ProgramRequirement
 from anyshape.typecheck.exporting.attempts.second_traces import SecondTraces
 from anyshape.typecheck.exporting.examples.example_inputs import arguments
 from anyshape.typecheck.exporting.examples.example_sizes import example_sizes, mixed_sizes
@@ -952,7 +952,7 @@ def test_a_guard_that_matters_stays(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def careless(*args: Any) -> Needs:
         found = real(*args)
-        return Needs(found.graph, (Requirement(ge(sym("n"), 5), ""),))
+        return Needs(found.graph, (ProgramRequirement(ge(sym("n"), 5), ""),))
 
     monkeypatch.setattr(exporting, "needs", careless)
     with pytest.raises(ExportError, match="the results differ"):
@@ -965,7 +965,9 @@ def test_bounds_that_leave_one_size_are_an_equation(monkeypatch: pytest.MonkeyPa
 
     def bounded(*args: Any) -> Needs:
         found = real(*args)
-        return Needs(found.graph, (Requirement(ge(sym("n"), 5), ""), Requirement(le(sym("n"), 5), "")))
+        return Needs(
+            found.graph, (ProgramRequirement(ge(sym("n"), 5), ""), ProgramRequirement(le(sym("n"), 5), ""))
+        )
 
     monkeypatch.setattr(exporting, "needs", bounded)
     assert export(nn.ReLU(), "input: [n, 3]").exact  # a second trace shows that no number is in the graph
@@ -988,8 +990,8 @@ def test_several_traces_show_that_an_equation_is_an_accident(
     def bounded(trace: exporting.Trace, *args: Any) -> Needs:
         found = real(trace, *args)
         n = next(iter(trace.program.graph.nodes)).meta["val"].shape[0].node.hint
-        five = Requirement(ge(sym("n"), 5), ""), Requirement(le(sym("n"), 5), "")
-        return Needs(found.graph, (Requirement(regions[n > 5], ""),) if in_force else five)
+        five = ProgramRequirement(ge(sym("n"), 5), ""), ProgramRequirement(le(sym("n"), 5), "")
+        return Needs(found.graph, (ProgramRequirement(regions[n > 5], ""),) if in_force else five)
 
     def several(self: Any, *args: Any) -> bool:
         in_force.append(True)
@@ -1013,7 +1015,9 @@ def test_bounds_that_nothing_needs_are_dropped(monkeypatch: pytest.MonkeyPatch) 
 
     def bounded(*args: Any) -> Needs:
         found = real(*args)
-        return Needs(found.graph, (Requirement(ge(sym("n"), 2), ""), Requirement(le(sym("n"), 63), "")))
+        return Needs(
+            found.graph, (ProgramRequirement(ge(sym("n"), 2), ""), ProgramRequirement(le(sym("n"), 63), ""))
+        )
 
     monkeypatch.setattr(exporting, "needs", bounded)
     found = export(nn.ReLU(), "input: [n, 3]")

@@ -341,9 +341,9 @@ def test_loops_of_functions_of_other_files(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_windows_cut_at_another_place_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = loop_rows.Index.cut
+    right = loop_rows.IterationIndex.cut
     monkeypatch.setattr(
-        loop_rows.Index, "cut", lambda index, tensor, axis: right(index, tensor, axis).flip(0)
+        loop_rows.IterationIndex, "cut", lambda index, tensor, axis: right(index, tensor, axis).flip(0)
     )
     found = export(FromTheEnd(), SEQUENCE)
     assert "the exported program is not the model" in found.attempts[0].error and count(found) == 0

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from anyshape.constraints.ir.program import Origin
 from anyshape.typecheck import Shape
-from anyshape.typecheck.render.regions import MANY, Part, Region, regions
+from anyshape.typecheck.render.regions import MANY, Part, ProgramRegion, regions
 
 
 def shapes(modules: Sequence[str]) -> list[Shape]:
@@ -19,7 +19,7 @@ def shapes(modules: Sequence[str]) -> list[Shape]:
 
 def told(parts: Sequence[Part]) -> str:
     """`0 a(1 a.b(2 3))`."""
-    return " ".join(f"{p.label}({told(p.parts)})" if isinstance(p, Region) else str(p) for p in parts)
+    return " ".join(f"{p.label}({told(p.parts)})" if isinstance(p, ProgramRegion) else str(p) for p in parts)
 
 
 CASES = {
@@ -42,13 +42,13 @@ def test_runs(modules: str) -> None:
 
 def leaves(parts: Sequence[Part]) -> Iterator[int]:
     for part in parts:
-        yield from leaves(part.parts) if isinstance(part, Region) else (part,)
+        yield from leaves(part.parts) if isinstance(part, ProgramRegion) else (part,)
 
 
 def sizes(parts: Sequence[Part]) -> Iterator[int]:
     yield len(parts)
     for part in parts:
-        if isinstance(part, Region):
+        if isinstance(part, ProgramRegion):
             yield from sizes(part.parts)
 
 

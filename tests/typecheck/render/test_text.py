@@ -12,7 +12,7 @@ from anyshape.constraints.ir.program import Origin
 from anyshape.typecheck import Finding, Severity
 from anyshape.typecheck.render.text import excerpt, to_text
 from anyshape.typecheck.report.codes import Code
-from anyshape.typecheck.report.report import Link, Part, Repair
+from anyshape.typecheck.report.report import ConditionPart, Link, Repair
 
 ONCE = "torch.cat([f(x), y])"
 LINE = f"return g({ONCE}, {ONCE})"
@@ -79,7 +79,7 @@ def test_what_is_suppressed_is_counted_only() -> None:
 def test_an_explanation_is_short_or_full() -> None:
     link = Link("relu", "float32[b, 6]", Origin("m.py", 2, code="y = x.relu()"), passed=True)
     made = replace(link, op="linear", passed=False, origin=Origin("m.py", 1, code="x = self.fc(x)"))
-    part = Part("h % 2 == 0", (made,), {"h": 3})
+    part = ConditionPart("h % 2 == 0", (made,), {"h": 3})
     told = Finding(Code.CONDITION, "told", Severity.WARNING, chain=(made, link))
     refined = replace(report("refined"), findings=(told,), parts=(part,))
     short, full = to_text(refined), to_text(refined, full=True)

@@ -32,7 +32,7 @@ TOLERANCE: Final = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class Raised:
     """That a run raised, and what: in words, for an error keeps alive all that was there when it came."""
 
     error: str
@@ -96,7 +96,7 @@ class Comparison:
                 self._agrees(sizes)
         refusals = [(*self.domain, negate(f)) for f in conjuncts(self.accepted)]
         for sizes in self._found(refusals, POINTS):
-            if not isinstance(self._run(self.module, sizes), Failed):
+            if not isinstance(self._run(self.module, sizes), Raised):
                 self.wrong = f"at {show(sizes)} it runs"
             self.refused.append(sizes)
 
@@ -105,9 +105,9 @@ class Comparison:
         """
         expected = self._run(self.model, sizes)
         actual = self._run(self.module, sizes)
-        if isinstance(expected, Failed):
+        if isinstance(expected, Raised):
             return False  # for the sake of the data: an index out of range
-        if isinstance(actual, Failed):
+        if isinstance(actual, Raised):
             if not self.more:
                 self.wrong = f"at {show(sizes)} it raises {actual.error}"
             return False
@@ -131,14 +131,14 @@ class Comparison:
 
     def _run(self, target: Any, sizes: Mapping[str, int]) -> Any:
         """Returns the result of the target, or the error that it raised."""
-        failed: Failed | None = None
+        failed: Raised | None = None
         with self.judge.resting():
             for fill in (self.fill, "zeros"):
                 given = example_inputs.arguments(self.model, self.spec, sizes, fill)
                 try:
                     return example_inputs.run(target, given, self.model)
                 except Exception as error:  # noqa: BLE001 (the user's program may raise anything; it is told)
-                    failed = failed or Failed(f"{type(error).__name__}: {error}")
+                    failed = failed or Raised(f"{type(error).__name__}: {error}")
         return failed
 
     def _found(self, wishes: Iterable[tuple[Formula, ...]], most: int) -> Iterator[dict[str, int]]:
@@ -157,7 +157,7 @@ class Comparison:
 
 def _equal(one: Any, other: Any) -> bool:
     """The same leaves, floats up to rounding."""
-    if isinstance(one, Failed) or isinstance(other, Failed):
+    if isinstance(one, Raised) or isinstance(other, Raised):
         return False
     left, right = pytree.tree_leaves(one), pytree.tree_leaves(other)
     return len(left) == len(right) and all(map(_equal_leaf, left, right))

@@ -32,7 +32,7 @@ from ..tracing.tracing import Trace
 
 
 @dataclass(frozen=True, slots=True)
-class Requirement:
+class ProgramRequirement:
     """A requirement on sizes, with its reason and its origin."""
 
     formula: Formula
@@ -44,11 +44,11 @@ class Requirement:
 class Needs:
     """The requirements of a program on the sizes of its inputs."""
 
-    graph: tuple[Requirement, ...]
+    graph: tuple[ProgramRequirement, ...]
     """The requirements of its operators, the assertions of its graph, and the structure of its inputs: sizes
     that are one symbol, or numbers.
     """
-    checks: tuple[Requirement, ...] = ()
+    checks: tuple[ProgramRequirement, ...] = ()
     """The requirements that the trace has added: guards and ranges."""
     unread: tuple[str, ...] = ()
     """Guards that formulas cannot say, as Python."""
@@ -66,17 +66,17 @@ def needs(trace: Trace, spec: Spec, given: Sequence[Formula], rules: Rules, seco
     program = trace.program
     whole = retype(export.read(program), narrowed)
     bare = retype(export.read(_without_checks(program)), narrowed)
-    lines: dict[Formula, Requirement] = {}
+    lines: dict[Formula, ProgramRequirement] = {}
     for text, origin in trace.lines.items():
         if (formula := formula_of(text, narrowed)) is not None:
-            lines[formula] = Requirement(formula, f"torch guards {text}", origin)
+            lines[formula] = ProgramRequirement(formula, f"torch guards {text}", origin)
     structure = {limit.formula for limit in bare.limits}
     system = graph_system(bare, rules)
     decision = decide(system, Budget(seconds))
-    asked = [Requirement(r.needs, r.reason, r.origin) for r in (*decision.trace, *decision.residual)]
+    asked = [ProgramRequirement(r.needs, r.reason, r.origin) for r in (*decision.trace, *decision.residual)]
     if decision.verdict == "refuted":
-        asked = [Requirement(False, "its operators run for no sizes")]
-    checks = [Requirement(f, c.reason) for c in whole.limits for f in conjuncts(c.formula)]
+        asked = [ProgramRequirement(False, "its operators run for no sizes")]
+    checks = [ProgramRequirement(f, c.reason) for c in whole.limits for f in conjuncts(c.formula)]
     return Needs(
         tuple(_told(r, lines) for r in asked),
         tuple(_told(r, lines) for r in checks if r.formula not in structure),
@@ -91,7 +91,7 @@ def _without_checks(program: ExportedProgram) -> ExportedProgram:
     return bare
 
 
-def _told(requirement: Requirement, lines: Mapping[Formula, Requirement]) -> Requirement:
+def _told(requirement: ProgramRequirement, lines: Mapping[Formula, ProgramRequirement]) -> ProgramRequirement:
     """With the line at which torch decided it, where no other is known."""
     return requirement if requirement.origin.file else lines.get(requirement.formula, requirement)
 

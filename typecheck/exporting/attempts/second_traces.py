@@ -25,7 +25,7 @@ from ...feedback.terms import dim_of
 from ..graphs import same_graph
 from ..graphs.program_checks import symbols_of
 from ..tracing.tracing import Trace
-from .program_needs import Needs, Requirement
+from .program_needs import Needs, ProgramRequirement
 from .wanted import Wanted
 
 SECONDS: Final = 60.0
@@ -79,8 +79,8 @@ class SecondTraces:
         return same_graph.agree(described(one), described(other), equal)
 
     def not_accidental(
-        self, fixing: list[Requirement], asked: Sequence[Requirement], trace: Trace
-    ) -> list[Requirement]:
+        self, fixing: list[ProgramRequirement], asked: Sequence[ProgramRequirement], trace: Trace
+    ) -> list[ProgramRequirement]:
         """Without the equations that the example happened to fulfil, and what nobody knows the graph to need:
         where they do not hold, a second trace gives the same graph, or several do, so nothing in it is there
         for their sake.

@@ -27,7 +27,7 @@ from ....solver.tactics.judge import Judge
 from ..examples import example_inputs
 from ..examples.example_sizes import mixed_sizes
 from .comparing import LARGE
-from .program_needs import Requirement, formula_of
+from .program_needs import ProgramRequirement, formula_of
 
 EFFORT: Final = 300_000
 """Z3's resource units for sizes."""
@@ -105,16 +105,16 @@ class Wanted:
         not_at_its_end = (*self.domain, *self.all, *together, negate(eq(formula.term, 0)))
         return self.judge.satisfiable(not_at_its_end) != "sat"
 
-    def new(self, asked: Sequence[Requirement], given: Sequence[Formula]) -> list[Requirement]:
+    def new(self, asked: Sequence[ProgramRequirement], given: Sequence[Formula]) -> list[ProgramRequirement]:
         """Those that do not follow from what is given, and those before them."""
-        found: list[Requirement] = []
+        found: list[ProgramRequirement] = []
         for requirement in asked:
             known = (*self.domain, *given, *(r.formula for r in found))
             if self.judge.ask(requirement.formula, known) is not Answer.ALWAYS:
                 found.append(requirement)
         return found
 
-    def needed(self, taken: Sequence[Requirement]) -> list[Requirement]:
+    def needed(self, taken: Sequence[ProgramRequirement]) -> list[ProgramRequirement]:
         """Without those that follow from the others, long ones first."""
         kept = [*taken]
         for requirement in sorted(taken, key=lambda r: -len(str(r.formula))):

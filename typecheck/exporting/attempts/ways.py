@@ -13,7 +13,7 @@ from ....constraints.ir.program import Node
 from ....constraints.ir.system import Path
 from ....constraints.terms.dims import modulo, sym, symbols
 from ....constraints.terms.formula import Formula, conjuncts, eq, free_symbols
-from ....solver.decide import Oracle
+from ....solver.decide import DomainOracle
 from ....solver.facts.refine import simplify
 from ....solver.tactics.judge import Budget
 from ....tracer.recording.record import record
@@ -47,7 +47,7 @@ def _way_of(
     not return.
     """
     spec = wanted.spec
-    oracle = Oracle(spec.domain, Budget(SECONDS))
+    oracle = DomainOracle(spec.domain, Budget(SECONDS))
     system, _ = record(model, spec, rules, oracle, budget_s=SECONDS, along=sizes)
     (path,) = system.paths
     names = {*spec.domain.symbols}

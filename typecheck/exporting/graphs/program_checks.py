@@ -80,7 +80,7 @@ def install(
     conditions = [*inputs.conditions(accepted)]
     set_checks(program, [*map(inputs.python, conditions), *guards], inputs.ranges(fact))
     graph = program.graph_module.graph
-    _Writer(graph, inputs).write(conditions)
+    _CheckWriter(graph, inputs).write(conditions)
     program.graph_module.recompile()
     return guards_of(program)
 
@@ -199,7 +199,7 @@ def _of_root(expr: Any, low: int, high: float) -> Iterator[tuple[Any, int, float
 # ---- the graph
 
 
-class _Writer:
+class _CheckWriter:
     """Writes conditions into a graph, in front of everything that the program computes."""
 
     def __init__(self, graph: Graph, inputs: _Inputs) -> None:

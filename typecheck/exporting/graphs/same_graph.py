@@ -34,7 +34,7 @@ ASSERTIONS = (ASSERT_SCALAR, ASSERT_METADATA)
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
+class SizeShown:
     """A size in a description of a graph."""
 
     value: Any
@@ -50,7 +50,7 @@ def agree(one: Any, other: Any, equal: Equal) -> bool:
     """Returns whether two descriptions are the same, with sizes compared by `equal`."""
     if isinstance(one, tuple) and isinstance(other, tuple):
         return len(one) == len(other) and all(map(agree, one, other, repeat(equal)))
-    if isinstance(one, Size) and isinstance(other, Size):
+    if isinstance(one, SizeShown) and isinstance(other, SizeShown):
         return equal(one.value, other.value)
     return bool(one == other)
 
@@ -121,8 +121,8 @@ class _Sizes:
         """A number, torch's symbolic size, or the node that has it; anything else as a text."""
         value = size.meta["val"] if isinstance(size, Node) else size
         if isinstance(value, torch.SymInt):
-            return Size(self.read(value.node.expr))
-        return Size(self.read(sympy.Integer(value))) if type(value) is int else str(value)
+            return SizeShown(self.read(value.node.expr))
+        return SizeShown(self.read(sympy.Integer(value))) if type(value) is int else str(value)
 
     def shapes(self, node: Node) -> tuple[Any, ...]:
         """The shapes of all that a node gives."""

@@ -128,7 +128,7 @@ def _with_bodies(code: CodeType) -> CodeType | None:
     found = [node for node in functions if (node.name, _first_line(node)) == said]
     if len(found) != 1:
         return None
-    writer = _Writer(found[0], code)
+    writer = _LoopWriter(found[0], code)
     found[0].body = [line for statement in found[0].body for line in writer.written(statement)]
     gathers = _Gathers()
     found[0].body = [gathers.visit(statement) for statement in found[0].body]
@@ -160,7 +160,7 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 
 @dataclass
-class _Writer:
+class _LoopWriter:
     """Writes the loops of one function."""
 
     function: ast.FunctionDef

@@ -1,8 +1,8 @@
 """The sequences that a loop over a size iterates over, and those that it fills, for any number of iterations.
 
 `range(n)`, `x`, `x.unbind(1)` and the like become `Rows`, from which each iteration gets an element: a slice
-of a tensor, or its own number, an `Index`. A list that is filled by a loop over a size holds a `Run` of
-tensors, which `stack` and `cat` take.
+of a tensor, or its own number, an `IterationIndex`. A list that is filled by a loop over a size holds a
+`Run` of tensors, which `stack` and `cat` take.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ....tracer.host.trees import pytree
 class Slicing(Protocol):
     """An iteration, as far as elements need it."""
 
-    def slice(self, tensor: torch.Tensor, axis: int, index: Index) -> torch.Tensor:
+    def slice(self, tensor: torch.Tensor, axis: int, index: IterationIndex) -> torch.Tensor:
         """The slice of a tensor from outside that is meant in this iteration."""
 
 
@@ -48,7 +48,7 @@ UNBOUND: Final = _Unasked()
 
 
 @dataclass(frozen=True, eq=False)
-class Index(_Unasked):
+class IterationIndex(_Unasked):
     """The number of an iteration, `start + step*k` for the k-th of so many. It can be moved and multiplied,
     and say which slice of a tensor is meant, or which slices, if it has a width; nothing else is known of it.
     """
@@ -58,7 +58,7 @@ class Index(_Unasked):
     count: Any
     width: int | None = None
 
-    def __add__(self, other: Any) -> Index:
+    def __add__(self, other: Any) -> IterationIndex:
         if not isinstance(other, int | torch.SymInt):
             raise NotScanned("more than a number is added")
         with disable_proxy_modes_tracing():  # it is no part of the body
@@ -66,13 +66,13 @@ class Index(_Unasked):
 
     __radd__ = __add__
 
-    def __sub__(self, other: Any) -> Index:
+    def __sub__(self, other: Any) -> IterationIndex:
         return self.__add__(-other)
 
-    def __rsub__(self, other: Any) -> Index:
+    def __rsub__(self, other: Any) -> IterationIndex:
         return self.__mul__(-1).__add__(other)
 
-    def __mul__(self, other: Any) -> Index:
+    def __mul__(self, other: Any) -> IterationIndex:
         if type(other) is not int or other == 0:
             raise NotScanned("more than a number is multiplied")
         with disable_proxy_modes_tracing():
@@ -80,7 +80,7 @@ class Index(_Unasked):
 
     __rmul__ = __mul__
 
-    def up_to(self, stop: Index) -> Index:
+    def up_to(self, stop: IterationIndex) -> IterationIndex:
         """The slices from here to before another number of the same iteration."""
         with disable_proxy_modes_tracing():
             width = _number(stop.start - self.start)
@@ -158,7 +158,7 @@ def _along(tensor: torch.Tensor, axis: int, width: int | None = None) -> Rows:
     axis %= tensor.dim()
 
     def element(run: Slicing) -> torch.Tensor:
-        return run.slice(tensor, axis, Index(0, step, count, width))
+        return run.slice(tensor, axis, IterationIndex(0, step, count, width))
 
     def each() -> list[torch.Tensor]:
         taken = [tensor.narrow(axis, i, min(step, size - i)) for i in range(0, size, step)]
@@ -174,7 +174,7 @@ def _range(*args: Any) -> Any:
     count = -(((first - stop) if step > 0 else (stop - first)) // abs(step))
     if not isinstance(count, torch.SymInt):
         return range(*args)
-    forth, back = Index(first, step, count), Index(first + step * (count - 1), -step, count)
+    forth, back = IterationIndex(first, step, count), IterationIndex(first + step * (count - 1), -step, count)
     backward = Rows(count, lambda run: back, lambda: range(*args)[::-1])
     return Rows(count, lambda run: forth, lambda: range(*args), lambda: backward)
 
@@ -183,7 +183,7 @@ def _enumerate(iterable: Any, start: Any = 0) -> Any:
     rows = rows_of(iterable)
     if rows is None:
         return enumerate(iterable, start)
-    number = Index(start, 1, rows.count)
+    number = IterationIndex(start, 1, rows.count)
     return Rows(rows.count, lambda run: (number, rows.element(run)), lambda: [*enumerate(iterable, start)])
 
 
@@ -216,7 +216,7 @@ BUILTINS: Final[Mapping[str, Callable[..., Any]]] = {
 }  # fmt: skip
 
 
-def same_index(one: Index, other: Index) -> bool:
+def same_index(one: IterationIndex, other: IterationIndex) -> bool:
     sizes = zip((one.start, one.count), (other.start, other.count), strict=True)
     return (one.step, one.width) == (other.step, other.width) and all(same_size(*pair) for pair in sizes)
 

@@ -40,7 +40,7 @@ from .loop_rows import (
     BUILTINS,
     UNBOUND,
     Gathering,
-    Index,
+    IterationIndex,
     NotScanned,
     Rows,
     Run,
@@ -139,7 +139,7 @@ _KINDS: Final = frozenset({torch.Tensor.dtype.__get__, torch.Tensor.device.__get
 
 
 @dataclass(eq=False)
-class _Run(TorchFunctionMode):
+class _BodyRun(TorchFunctionMode):
     """The tensors that a run of a body uses, with those from outside in place of those that the scan gives
     it.
     """
@@ -150,7 +150,7 @@ class _Run(TorchFunctionMode):
     """Other tensors from outside that the body has used, in order, and used beyond taking slices."""
     given: dict[int, torch.Tensor]
     """The body's tensors for those from outside, by the identity of the latter."""
-    slices: list[tuple[torch.Tensor, int, Index]]
+    slices: list[tuple[torch.Tensor, int, IterationIndex]]
     """Tensors from outside whose slices the body has taken."""
     cut: list[torch.Tensor]
     """The slices of this iteration, as far as they are known."""
@@ -160,7 +160,7 @@ class _Run(TorchFunctionMode):
     """The identities of those that the body has used."""
     versions: list[tuple[torch.Tensor, int]] = field(default_factory=list)
     """Tensors from outside, and how often they had been written into before."""
-    fills: list[tuple[torch.Tensor, int, Index, torch.Tensor]] = field(default_factory=list)
+    fills: list[tuple[torch.Tensor, int, IterationIndex, torch.Tensor]] = field(default_factory=list)
     """Tensors from outside into which it writes a slice, with the slice and its new content."""
     first: bool = True
     """True in the run that finds out which tensors the body uses."""
@@ -178,7 +178,7 @@ class _Run(TorchFunctionMode):
             return taken
         if func is torch.Tensor.__setitem__ and self._fills(*args):
             return None
-        if any(isinstance(leaf, Index) for leaf in pytree.tree_leaves((args, given))):
+        if any(isinstance(leaf, IterationIndex) for leaf in pytree.tree_leaves((args, given))):
             raise NotScanned(f"{func} of the number of an iteration")
         args, given = pytree.tree_map_only(torch.Tensor, self._inner, (args, given))
         result = func(*args, **given)
@@ -208,7 +208,7 @@ class _Run(TorchFunctionMode):
         self.used.add(id(tensor))
         return tensor
 
-    def slice(self, tensor: torch.Tensor, axis: int, index: Index) -> torch.Tensor:
+    def slice(self, tensor: torch.Tensor, axis: int, index: IterationIndex) -> torch.Tensor:
         """The slice of a tensor from outside that is meant in this iteration."""
         outer = self._outer(tensor)
         for place, (other, at, number) in enumerate(self.slices):
@@ -260,7 +260,7 @@ class _Key:
     """The key in the brackets of `x[:, i]`, which contains the number of an iteration once."""
 
     axis: int
-    index: Index
+    index: IterationIndex
     """It has a width in `x[:, i:i + 1]`, which keeps the axis."""
     rest: tuple[Any, ...]
     """The rest of the key, applied to the slice; empty for all of it."""
@@ -272,7 +272,7 @@ class _Key:
         places = [place for place, item in enumerate(items) if _index(item) is not None]
         if not places:
             return None
-        plain = (int, slice, type(None), EllipsisType, Index, torch.SymInt)
+        plain = (int, slice, type(None), EllipsisType, IterationIndex, torch.SymInt)
         if len(places) > 1 or not all(isinstance(i, plain) and not isinstance(i, bool) for i in items):
             raise NotScanned("more than a slice")
         (place,) = places
@@ -287,16 +287,20 @@ class _Key:
         return cls(axis, index, () if whole else rest)
 
 
-def _index(item: Any) -> Index | None:
+def _index(item: Any) -> IterationIndex | None:
     """The number of the iteration in `x[i]` and `x[i:i + 4]`."""
     if isinstance(item, slice):
         start, stop = item.start, item.stop
-        if not isinstance(start, Index) and not isinstance(stop, Index):
+        if not isinstance(start, IterationIndex) and not isinstance(stop, IterationIndex):
             return None
-        if not isinstance(start, Index) or not isinstance(stop, Index) or item.step is not None:
+        if (
+            not isinstance(start, IterationIndex)
+            or not isinstance(stop, IterationIndex)
+            or item.step is not None
+        ):
             raise NotScanned("a part that grows")
         return start.up_to(stop)
-    return item if isinstance(item, Index) else None
+    return item if isinstance(item, IterationIndex) else None
 
 
 @dataclass
@@ -317,11 +321,11 @@ class _Plan:
     """The names of lists to which an iteration appends."""
     made: list[int]
     """The names that get a tensor in the body, which is read after it."""
-    fills: list[tuple[torch.Tensor, int, Index]]
+    fills: list[tuple[torch.Tensor, int, IterationIndex]]
     """The tensors into which an iteration writes a slice."""
     outside: list[torch.Tensor]
     """Other tensors that the body uses, the same in each iteration."""
-    slices: list[tuple[torch.Tensor, int, Index]]
+    slices: list[tuple[torch.Tensor, int, IterationIndex]]
     """The tensors whose slices the body takes."""
     inner: dict[int, torch.Tensor]
     """The tensors that the runs of the body have made."""
@@ -336,7 +340,7 @@ class _Plan:
         leaves, tree = pytree.tree_flatten([*before])
         stand_ins = [leaf.detach() if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
         stands = [both for both in zip(leaves, stand_ins, strict=True) if isinstance(both[0], torch.Tensor)]
-        run = _Run(stands, [], {}, [], [])
+        run = _BodyRun(stands, [], {}, [], [])
         values = pytree.tree_unflatten(stand_ins, tree)
         element = run.element(rows)
         with run:
@@ -398,7 +402,7 @@ class _Plan:
         leaves = [given.get(id(leaf), leaf) for leaf in self.leaves]
         for place, inner in zip(self.carried, carried, strict=True):
             leaves[place] = inner
-        run = _Run([], [*self.outside], given, self.slices, slices, first=False)
+        run = _BodyRun([], [*self.outside], given, self.slices, slices, first=False)
         run._know(carried)
         values = pytree.tree_unflatten(leaves, self.tree)
         element = run.element(self.rows)
@@ -435,7 +439,7 @@ def _apart(outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor]) -> l
     return found
 
 
-def _look_at(run: _Run, carried: Sequence[tuple[Any, Any, Any]]) -> None:
+def _look_at(run: _BodyRun, carried: Sequence[tuple[Any, Any, Any]]) -> None:
     """Raises NotScanned where the body writes into what it is given, or something is carried that a scan
     cannot carry; what there was before, what stood for it, and what there is after an iteration.
     """

@@ -28,7 +28,7 @@ aten = torch.ops.aten
 @contextlib.contextmanager
 def other_calls(either: Either) -> Iterator[None]:
     """While this lasts calls go otherwise. `either`: which sizes broadcast either way."""
-    modes = _Pooling(), _Squeezing(), _Slicing(), _Writing(), SizedCalls(), Alike(either), HeldSizes()
+    modes = _Pooling(), _Squeezing(), _SliceEnds(), _ViewWriting(), SizedCalls(), Alike(either), HeldSizes()
     with contextlib.ExitStack() as calls:
         for context in (*modes, _paddings()):
             calls.enter_context(context)
@@ -160,7 +160,7 @@ def _squeezed(input: torch.Tensor, dim: Any = None) -> torch.Tensor | None:
 # ---- slices
 
 
-class _Slicing(TorchFunctionMode):
+class _SliceEnds(TorchFunctionMode):
     """Whether the ends of a slice count from the front is asked before the call, as the model would ask it.
 
     Where sizes of 1 are treated like others, torch leaves that to run time if it cannot tell for all sizes,
@@ -178,7 +178,7 @@ class _Slicing(TorchFunctionMode):
 # ---- writes
 
 
-class _Writing(TorchFunctionMode):
+class _ViewWriting(TorchFunctionMode):
     """`y[:, n] = x` is written into the view `y[:, n]`: torch would make a number of a size in the index."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

@@ -74,7 +74,7 @@ def traced(
     (`prefer_deferred_runtime_asserts_over_guards`): there it loses conditions on fractions of sizes, and the
     program is wrong without a word.
     """
-    module = model if isinstance(model, torch.nn.Module) else _Function(model)
+    module = model if isinstance(model, torch.nn.Module) else _FunctionModule(model)
     scans = Scans(model, lambda: other_calls(either)) if loops else None
     builtins = {**(builtins_on_sizes(certain) if oblivious else {}), **(scans.builtins if scans else {})}
     sources = [*dict.fromkeys((*sources_of(model), *_homes(own_functions(model))))]
@@ -142,7 +142,7 @@ def _python(program: ExportedProgram, guard: Any) -> str:
     return str(guard)
 
 
-class _Function(torch.nn.Module):
+class _FunctionModule(torch.nn.Module):
     """A function as the module that torch.export wants."""
 
     def __init__(self, function: Callable[..., Any]) -> None:

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from ...project.config import ConfigError
 from ..queue.database import Database
-from ..queue.tables import Token
+from ..queue.tables import TokenRow
 
 PREFIX: Final = "anyshape_"
 KEPT_S: Final = 2.0
@@ -44,7 +44,7 @@ def digest_of(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
-class Tokens:
+class TokenTable:
     """The tokens in a database."""
 
     def __init__(self, database: Database) -> None:
@@ -74,7 +74,7 @@ class Tokens:
             if number is not None and not 0 < number < math.inf:
                 raise ConfigError(f"{number} is no number of {what}", "leave it out, or give one above 0")
         secret = PREFIX + secrets.token_urlsafe(32)
-        token = Token(
+        token = TokenRow(
             id=secrets.token_hex(6),
             name=name,
             tenant=tenant,
@@ -92,14 +92,14 @@ class Tokens:
             raise ConfigError(f"there is a token {name!r} already", hint) from None
         return secret
 
-    def all(self) -> list[Token]:
+    def all(self) -> list[TokenRow]:
         with self.database.read() as session:
-            return [*session.scalars(sa.select(Token).order_by(Token.created))]
+            return [*session.scalars(sa.select(TokenRow).order_by(TokenRow.created))]
 
     def revoke(self, name: str) -> None:
         """Raises ConfigError where there is no such token."""
         with self.database.write() as session:
-            token = session.scalar(sa.select(Token).where(Token.name == name))
+            token = session.scalar(sa.select(TokenRow).where(TokenRow.name == name))
             if token is None:
                 raise ConfigError(f"there is no token {name!r}", "`anyshape token list` shows them")
             token.revoked = token.revoked or time.time()
@@ -110,7 +110,7 @@ class Tokens:
         at, some = self._some
         if at == 0.0 or (not some and now - at > KEPT_S):
             with self.database.read() as session:
-                some = session.scalar(sa.select(Token.id).limit(1)) is not None
+                some = session.scalar(sa.select(TokenRow.id).limit(1)) is not None
             self._some = now, some
         return some
 
@@ -124,7 +124,9 @@ class Tokens:
         if at and now - at < KEPT_S:
             return found
         with self.database.read() as session:
-            token = session.scalar(sa.select(Token).where(Token.digest == digest, Token.revoked.is_(None)))
+            token = session.scalar(
+                sa.select(TokenRow).where(TokenRow.digest == digest, TokenRow.revoked.is_(None))
+            )
         found = None
         if token is not None:
             found = Who(token.tenant, token.id, token.priority, token.per_minute, token.upload_mb)

@@ -15,7 +15,7 @@ from ..queue.store import Entry, QueueFull, Store, Submission
 from ..queue.tables import State
 from ..work.runner import Runner
 from ..work.workers import Executor, Worker
-from .auth import Tokens
+from .auth import TokenTable
 from .gate import Refusal
 
 
@@ -29,7 +29,7 @@ class Service:
         self.traces = traces or traces_to(settings.traces)
         self.database = Database(settings.url)
         self.store = Store(self.database)
-        self.tokens = Tokens(self.database)
+        self.tokens = TokenTable(self.database)
         self.metrics = Metrics(self.store)
         self.hub = Hub(self.store)
         self.runner = Runner(self.store, settings, make, self.metrics, self.traces, self.hub.tell)

@@ -24,7 +24,7 @@ from ..ops.logs import REQUEST, log
 from ..ops.settings import MB, Settings
 from ..ops.telemetry import Traces
 from ..queue.metrics import Metrics
-from .auth import LOCAL, Rates, Tokens, Who
+from .auth import LOCAL, Rates, TokenTable, Who
 
 OPEN: Final = ("/healthz", "/readyz")
 """For whoever looks after the service; nothing of any tenant is there."""
@@ -64,7 +64,7 @@ class Gate:
     """The outermost layer of the application."""
 
     def __init__(
-        self, app: ASGIApp, settings: Settings, tokens: Tokens, metrics: Metrics, traces: Traces
+        self, app: ASGIApp, settings: Settings, tokens: TokenTable, metrics: Metrics, traces: Traces
     ) -> None:
         self.app, self.settings, self.tokens, self.metrics = app, settings, tokens, metrics
         self.traces = traces

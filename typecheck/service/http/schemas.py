@@ -29,7 +29,7 @@ class Problem(BaseModel):
     hint: str = ""
 
 
-class Asked(BaseModel):
+class QuestionAsked(BaseModel):
     """The question about a model."""
 
     kind: str = Field(description="`check`, or what else there is to ask")
@@ -61,7 +61,7 @@ class Check(BaseModel):
     waiting: int | None = Field(None, description="checks that come before it in the queue")
     model: str = Field(description="digest of the program")
     form: FormName = Field(description="`recorded` was traced for its inputs; `pair` is of a comparison")
-    asked: Asked
+    asked: QuestionAsked
     priority: Priority
     created: float = Field(description="seconds since 1970")
     started: float | None = None
@@ -132,7 +132,7 @@ def check_of(entry: Entry, waiting: int | None = None, comparison: dict[str, Any
         waiting=waiting,
         model=work.model,
         form=entry.form,  # type: ignore[arg-type]
-        asked=Asked(**{key: question[key] for key in Asked.model_fields if key in question}),
+        asked=QuestionAsked(**{key: question[key] for key in QuestionAsked.model_fields if key in question}),
         priority=_PRIORITY_NAMES[work.priority],
         created=job.created,
         started=work.started,

@@ -98,7 +98,7 @@ class Job(Base):
     )
 
 
-class Token(Base):
+class TokenRow(Base):
     """A token: the right to send requests. Its secret is not kept."""
 
     __tablename__ = "tokens"

@@ -23,11 +23,11 @@ from ....constraints.ir.program import Node, Ref
 from ....constraints.ir.spec import Spec
 from ....constraints.ir.system import Path, System
 from ....constraints.terms.dims import Term, evaluate
-from ....solver.decide import Oracle
+from ....solver.decide import DomainOracle
 from ....tracer.host.operators import all_operators, schema_of
 from ....tracer.readers.pt2 import DTYPES, MEMORY_FORMATS
 from ...checking.clock import Clock
-from ...checking.replay import OTHERS, Failed, Outcome, Ran, Refused, by_rules
+from ...checking.replay import OTHERS, Inconclusive, Outcome, Ran, RunRefused, by_rules
 
 HOW: Final = "on torch's kernels for tensors without data"
 LENIENT: Final = "torch's kernels for tensors without data accept it, but check less than those that compute"
@@ -43,25 +43,25 @@ _UNDONE: Final = (*OTHERS, "meta tensor", "overflow", "expected a value of type"
 """Words of an error that says nothing of sizes."""
 
 
-class Graph(Protocol):
+class KernelGraph(Protocol):
     """A program that is known as a graph, and what it is at concrete sizes."""
 
     spec: Spec
 
-    def system(self, rules: Rules, oracle: Oracle, clock: Clock) -> tuple[System, list[str]]:
+    def system(self, rules: Rules, oracle: DomainOracle, clock: Clock) -> tuple[System, list[str]]:
         """See `Source`."""
 
-    def at(self, values: Mapping[str, int]) -> Path | Failed:
+    def at(self, values: Mapping[str, int]) -> Path | Inconclusive:
         """Returns the path of the program at these sizes, with the results of the rules on it."""
 
 
 class OnKernels:
     """A source whose examples are tried on kernels."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: KernelGraph) -> None:
         self.graph, self.spec, self.left = graph, graph.spec, CALLS
 
-    def system(self, rules: Rules, oracle: Oracle, clock: Clock) -> tuple[System, list[str]]:
+    def system(self, rules: Rules, oracle: DomainOracle, clock: Clock) -> tuple[System, list[str]]:
         return self.graph.system(rules, oracle, clock)
 
     def run(self, values: Mapping[str, int], accepted: bool) -> Outcome:
@@ -69,22 +69,22 @@ class OnKernels:
         was tried.
         """
         path = self.graph.at(values)
-        if isinstance(path, Failed):
+        if isinstance(path, Inconclusive):
             return path
         by_rule = by_rules(path)
         found = self._tried(path, values)
-        if isinstance(found, Failed):
-            if isinstance(by_rule, Failed):
+        if isinstance(found, Inconclusive):
+            if isinstance(by_rule, Inconclusive):
                 return by_rule
             return replace(by_rule, how=f"{by_rule.how}; not {HOW}: {found.reason}")
-        if isinstance(found, Ran) and not accepted and isinstance(by_rule, Refused):
-            return Failed(f"{LENIENT}: {by_rule.reason}")
+        if isinstance(found, Ran) and not accepted and isinstance(by_rule, RunRefused):
+            return Inconclusive(f"{LENIENT}: {by_rule.reason}")
         return found
 
     def _tried(self, path: Path, sizes: Mapping[str, int]) -> Outcome:
         self.left -= len(path.program.nodes)
         if self.left < 0:
-            return Failed(f"it would be more than {CALLS} calls of kernels with those before")
+            return Inconclusive(f"it would be more than {CALLS} calls of kernels with those before")
         return by_kernels(path, sizes)
 
 
@@ -99,28 +99,28 @@ def by_kernels(path: Path, sizes: Mapping[str, int]) -> Outcome:
     from ....tracer.bytecode.origins import REFUSALS
 
     if path.program.iterations:
-        return Failed("it has a loop")
+        return Inconclusive("it has a loop")
     with torch.no_grad():
         try:
             values = {given.id: _made(given.type) for given in path.program.inputs}
         except NotTried as reason:
-            return Failed(str(reason))
+            return Inconclusive(str(reason))
         except REFUSALS as error:
-            return Failed(f"an input cannot be made: {_line(error)}")
+            return Inconclusive(f"an input cannot be made: {_line(error)}")
         try:
             for node in path.program.nodes:
                 results = _called(node, values, sizes, path)
                 values.update(zip(node.results, results, strict=True))
         except NotTried as reason:
-            return Failed(str(reason))
+            return Inconclusive(str(reason))
         except NotImplementedError as error:
-            return Failed(f"there is no such kernel: {_line(error)}")
+            return Inconclusive(f"there is no such kernel: {_line(error)}")
         except REFUSALS as error:
             if any(word in str(error).lower() for word in _UNDONE):
-                return Failed(f"{node.op}: {_line(error)}")
-            return Refused(HOW, str(error).strip(), type(error).__name__, node.origin)
+                return Inconclusive(f"{node.op}: {_line(error)}")
+            return RunRefused(HOW, str(error).strip(), type(error).__name__, node.origin)
     if path.end.how == "raised":
-        return Refused(HOW, path.end.reason, "", path.end.origin)
+        return RunRefused(HOW, path.end.reason, "", path.end.origin)
     return Ran(HOW)
 
 

@@ -282,10 +282,10 @@ def _compare(pair: comparing.Pair, question: Question, tell: Tell) -> dict[str, 
 def _job(asked: Any, question: Question, tell: Tell) -> dict[str, Any]:
     """As `anyshape check` has it, with what that keeps on disk."""
     from ...project.cache import Cache, default_folder
-    from ...project.config import Job
+    from ...project.config import ConfiguredJob
     from ...project.jobs import answer as answered
 
-    job = Job(
+    job = ConfiguredJob(
         asked["target"],
         question.inputs,
         question.assume,

@@ -16,7 +16,7 @@ import ray
 from ray.exceptions import RayError
 
 from ...project.config import ConfigError
-from .workers import LOOK_S, Answered, Broke, Limits, Outcome, Watch, Worker
+from .workers import LOOK_S, Broke, CheckLimits, Outcome, Watch, Worker, WorkerAnswer
 
 START_S: Final = 120.0
 
@@ -34,8 +34,8 @@ class Seat:
         """The outcome as plain data."""
         self._step = ""
         self._stopped.clear()
-        outcome = self._worker.ask(form, content, question, Limits(*limits), self._watch)
-        if isinstance(outcome, Answered):
+        outcome = self._worker.ask(form, content, question, CheckLimits(*limits), self._watch)
+        if isinstance(outcome, WorkerAnswer):
             return {"data": outcome.data}
         return {"kind": outcome.kind, "reason": outcome.reason}
 
@@ -60,7 +60,7 @@ class RayExecutor:
         self._seat: Any = None
 
     def ask(
-        self, form: str, content: bytes, question: Mapping[str, Any], limits: Limits, watch: Watch
+        self, form: str, content: bytes, question: Mapping[str, Any], limits: CheckLimits, watch: Watch
     ) -> Outcome:
         try:
             if self._seat is None:
@@ -81,7 +81,7 @@ class RayExecutor:
         except RayError as error:
             self.close()
             return Broke("crash", f"its node was lost: {type(error).__name__}")
-        return Answered(said["data"]) if "data" in said else Broke(said["kind"], said["reason"])
+        return WorkerAnswer(said["data"]) if "data" in said else Broke(said["kind"], said["reason"])
 
     def close(self) -> None:
         seat, self._seat = self._seat, None

@@ -24,7 +24,7 @@ from ..queue.database import hostname
 from ..queue.metrics import Metrics
 from ..queue.store import Store, Taken
 from .questions import NAME
-from .workers import Answered, Broke, Executor, Limits, Outcome
+from .workers import Broke, CheckLimits, Executor, Outcome, WorkerAnswer
 
 POLL_S: Final = 1.0
 """The interval, in seconds, at which the queue is searched for works that another service took in."""
@@ -114,7 +114,7 @@ class Runner:
         started = time.monotonic()
         spans = self.traces.deciding(taken.digest, taken.failures + 1, taken.created)
         with self.metrics.busy.track_inprogress(), spans as decided:
-            limits = Limits(taken.question["budget_s"] + self.settings.grace_s, self.settings.memory_mb)
+            limits = CheckLimits(taken.question["budget_s"] + self.settings.grace_s, self.settings.memory_mb)
             outcome = executor.ask(taken.form, taken.content, taken.question, limits, watch)
             kind, _, ended = _read(outcome)
             decided(kind or ended["verdict"])
@@ -210,7 +210,7 @@ def _read(outcome: Outcome) -> tuple[str, str, Mapping[str, Any]]:
     """Returns the kind and the text of an error, both empty without an error, and the answer."""
     if isinstance(outcome, Broke):
         return outcome.kind, outcome.reason, {}
-    assert isinstance(outcome, Answered)
+    assert isinstance(outcome, WorkerAnswer)
     failed = outcome.data.get("failed")
     return (failed["kind"], failed["problem"], failed) if failed else ("", "", outcome.data)
 

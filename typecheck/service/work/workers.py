@@ -27,7 +27,7 @@ _PASSED: Final = "PATH PYTHONPATH HOME LANG LC_ALL TMPDIR LD_LIBRARY_PATH SYSTEM
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class CheckLimits:
     """The limits of a check."""
 
     seconds: float
@@ -35,7 +35,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class WorkerAnswer:
     """The answer of a worker."""
 
     data: Mapping[str, Any]
@@ -49,7 +49,7 @@ class Broke:
     reason: str
 
 
-Outcome: TypeAlias = "Answered | Broke"
+Outcome: TypeAlias = "WorkerAnswer | Broke"
 Watch: TypeAlias = Callable[[str], bool]
 """Told at every look which step the check is at; says whether it is to go on."""
 
@@ -58,7 +58,7 @@ class Executor(Protocol):
     """Runs one check at a time."""
 
     def ask(
-        self, form: str, content: bytes, question: Mapping[str, Any], limits: Limits, watch: Watch
+        self, form: str, content: bytes, question: Mapping[str, Any], limits: CheckLimits, watch: Watch
     ) -> Outcome:
         """The answer, or how the process ended. `content` is compressed."""
 
@@ -79,7 +79,7 @@ class Worker:
         self._memory_mb = 0
 
     def ask(
-        self, form: str, content: bytes, question: Mapping[str, Any], limits: Limits, watch: Watch
+        self, form: str, content: bytes, question: Mapping[str, Any], limits: CheckLimits, watch: Watch
     ) -> Outcome:
         if self._answers >= MOST_ANSWERS or self._memory_mb != limits.memory_mb:
             self.close()
@@ -103,7 +103,7 @@ class Worker:
                 self._answers += 1
                 if said.get("failed", {}).get("kind") == "memory":
                     return self._broke("memory", _memory_told(limits))
-                return Answered(said)
+                return WorkerAnswer(said)
             step = said["step"]
             if not watch(step):
                 return self._broke("stopped", "it was cancelled")
@@ -131,7 +131,7 @@ class Worker:
         self.close()
         return Broke(kind, reason)
 
-    def _ready(self, limits: Limits, watch: Watch) -> subprocess.Popen[bytes] | None:
+    def _ready(self, limits: CheckLimits, watch: Watch) -> subprocess.Popen[bytes] | None:
         """A process that waits for a question; None where none is wanted any more.
 
         Raises OSError, TimeoutError.
@@ -162,7 +162,7 @@ class Worker:
                 return None
         raise TimeoutError(f"nothing was heard of it within {START_S:.0f} s")
 
-    def _arguments(self, limits: Limits) -> list[str]:
+    def _arguments(self, limits: CheckLimits) -> list[str]:
         return ["targets"] if self.targets else ["models", str(limits.memory_mb)]
 
     def _how_it_ended(self, process: subprocess.Popen[bytes]) -> str:
@@ -173,7 +173,7 @@ class Worker:
         return f"its process ended with the code {code}"
 
 
-def _memory_told(limits: Limits) -> str:
+def _memory_told(limits: CheckLimits) -> str:
     return f"it took more than {limits.memory_mb} MB of memory"
 
 
