@@ -9,7 +9,7 @@ unknown layout. Applied again with 1 in place of `h`, or with `h` known to be at
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, NoReturn
 
@@ -48,6 +48,8 @@ class SizeCase(Situation):
     bounds: Bounds
     equations: Equations
     found: dict[int, Tensor]
+    sizes: dict[Dim, Dim] = field(default_factory=dict)
+    """Dims as they are in this case, as far as they were asked for."""
 
     @property
     def condition(self) -> Formula:
@@ -78,8 +80,11 @@ class SizeCase(Situation):
         """Returns the dim as the equations rewrite it, with atoms that have a single value here replaced by
         it, as `min(h, 1)` has.
         """
+        if (known := self.sizes.get(dim)) is not None:
+            return known
         numbers = {atom.text: n for atom, n in self.numbers.items()}
-        return mapped(substitute(self.equations.simplify(dim), numbers), self._value)
+        found = mapped(substitute(self.equations.simplify(dim), numbers), self._value)
+        return self.sizes.setdefault(dim, found)
 
     def _value(self, atom: Apply) -> Dim:
         itself = lone(atom)
@@ -251,6 +256,7 @@ def _case(
     case = SizeCase(numbers, least, known.made, here, equations, found)
     for formula in [*bounds.sums()] if numbers else ():
         here.learn(case.here(formula))
+        case.sizes.clear()
     return case
 
 
