@@ -276,7 +276,7 @@ class Contents:
             return result, told
         found: dict[str, Any] = {}
         for effect in effects:
-            found |= {name: trait for name, trait in effect(step).items() if trait not in (None, (), False)}
+            found |= {name: trait for name, trait in effect(step).items() if not _is_unknown(trait)}
         if not found:
             return result, told
         if changes := {name: found.pop(name) for name in ("shape", "elements") if name in found}:
@@ -425,6 +425,11 @@ class Contents:
 
 
 # ---- effects
+
+
+def _is_unknown(trait: Any) -> bool:
+    """Returns whether a trait says nothing; the number 0 says something."""
+    return trait is None or trait is False or trait == ()
 
 
 def _free(step: CallStep) -> Found:

@@ -42,7 +42,7 @@ from ..ir.language import (
 from ..ir.opnames import IGNORED, SYNONYMS, is_in_place, parameters
 from ..ir.program import Argument, Input, Node, Program, Ref, is_numbers, parts_of, refs
 from ..ir.system import Domain
-from ..terms.dims import Dim, Term, sym, symbols
+from ..terms.dims import Dim, Term, minimum, sym, symbols
 from ..terms.equations import Equations
 from ..terms.formula import (
     And,
@@ -401,6 +401,8 @@ class Generator:
         self._asked = True
         if (same := one_value(mask)) is not None and not self.contents.masks_written:
             return mask.numel if same else 0
+        if self.contents.of(mask).diagonal and not self.contents.masks_written:
+            return minimum(*mask.shape)
         count = self.contents.count(mask) if mask.dtype == "bool" else None
         decided = number_of_true(mask) if not self.contents.masks_written else None
         if decided is not None:

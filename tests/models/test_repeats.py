@@ -82,8 +82,11 @@ def recorded(entry: Entry, model: nn.Module) -> System:
 
 
 def forget(patched: pytest.MonkeyPatch) -> None:
-    def nothing_kept(self: Known) -> None:
-        self.answered, self.repeated, self._after = Forgetful(), Forgetful(), {}
+    begin = Known.__init__
+
+    def nothing_kept(self: Known, before: Known | None = None) -> None:
+        begin(self, before)
+        self.answered, self.repeated = Forgetful(), Forgetful()
 
     patched.setattr(Known, "__init__", nothing_kept)
 

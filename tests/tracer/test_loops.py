@@ -1271,7 +1271,7 @@ def over_channels(x: Tensor) -> Tensor:
     """So many ways through so many rounds that each cannot be looked at."""
     y = x.clone()
     for t in range(x.size(1)):
-        for c in range(12):
+        for c in range(1, 13):
             at = (x[0, t, 0] * c).long().item()
             if 0 < at < x.size(2) - 1:
                 y[0, t, 0] += x[0, t, at + 1]
