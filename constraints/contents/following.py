@@ -23,6 +23,8 @@ from .values import ANY_CHOICE, is_data, of
 MEMORY = frozenset("empty empty_like new_empty".split())
 """Operators whose results have unwritten elements, so that sizes do not decide them either."""
 DRAWN = frozenset("rand randn normal rand_like randn_like".split())
+DRAWN_OVER = frozenset("normal_ uniform_ exponential_ cauchy_ log_normal_ geometric_".split())
+"""Operators that put drawn numbers in place of the elements of their input."""
 """Operators that make random floats, which are no indices unless they are truncated to integers."""
 SHAPED_AS = frozenset("expand_as view_as reshape_as type_as".split())
 """Operators that use only the shape, or the dtype, of their other argument."""
@@ -54,6 +56,8 @@ def with_elements(
     if type(result) is not Tensor or known:
         return result
     call = NamedCall(op, named, result, at_least, is_free)
+    if op in DRAWN_OVER:
+        return structs.replace(result, elements=ANY_CHOICE)
     if result.dtype == "bool":
         return _mask(call)
     sources = _sources(call)

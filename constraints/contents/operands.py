@@ -19,6 +19,7 @@ from .indices import INDICES, approximate, require_data, require_in_range, requi
 from .laws.arithmetic import require_exact
 from .laws.calls import CASTS, NamedCall, of_number
 from .laws.makers import drawn_between
+from .masks import number_of_true, one_value
 from .values import of, pieces_of
 
 Named = Mapping[str, Any]
@@ -69,7 +70,6 @@ CHECKED: Final[Mapping[str, tuple[str, ...]]] = {
     **dict.fromkeys(BAGS, ("offsets",)),
     "segment_reduce": ("lengths", "offsets"),
     "_pack_padded_sequence": ("lengths",),
-    "masked_scatter": ("mask",),
     "multilabel_margin_loss": ("target",),
     **dict.fromkeys(
         "inverse linalg_inv cholesky linalg_cholesky cholesky_inverse linalg_lu_factor linalg_ldl_factor "
@@ -87,6 +87,7 @@ REFUSING: Final[Mapping[str, tuple[str, ...]]] = {
     **dict.fromkeys((*ASSERTING, "histc", "histogram"), ("input",)),
     **dict.fromkeys("floor_divide remainder fmod".split(), ("other",)),
     "pow": ("exponent",),
+    "masked_scatter": ("mask",),
 }
 """For each operator the operands that it refuses for some data."""
 DIVISIONS: Final = frozenset("div floor_divide remainder fmod".split())
@@ -151,6 +152,8 @@ def _require_operands(c: Context, op: str, named: Named, result: Any) -> None:
             _require_held(c, high - 1, least, most, result)
     if op == "repeat_interleave" and named.get("output_size") is not None:
         _doubt(c, op, named.get("repeats"))
+    if op == "masked_scatter":
+        _require_enough(c, named["mask"], named["source"], result)
     for name in CHECKED.get(op, ()):
         _doubt(c, op, named.get(name))
     for name in REFUSING.get(op, ()):
@@ -178,6 +181,21 @@ def _require_held(c: Context, number: Dim, least: int, most: int, result: Tensor
     held = all_of((ge(number, least), le(number, most)))
     if not c.certain(held):
         c.require(held, f"{number} as {result.dtype}")
+
+
+def _require_enough(c: Context, mask: Tensor, source: Tensor, result: Any) -> None:
+    """Requires at least as many elements of the source as sizes say that there are true elements in the mask,
+    which is repeated along new leading dims of the result.
+    """
+    same = one_value(mask)
+    count = number_of_true(mask) if same is None else same * mask.numel
+    new = result.rank - mask.rank if isinstance(result, Tensor) else -1
+    if count is None or new < 0 or mask.shape != result.shape[new:]:
+        _doubt(c, "masked_scatter", mask)
+    else:
+        count = count * product(result.shape[:new])
+        reason = f"masked_scatter puts {source} into the places of {count} true elements"
+        c.require(le(count, source.numel), reason)
 
 
 def _doubt(c: Context, op: str, operand: Any) -> None:

@@ -151,6 +151,8 @@ def meets(written: Region, read: Region) -> Formula | None:
     """
     if any(place_of(t.shape) is not None for t in (written.tensor, read.tensor)):
         return None
+    if 0 in (written.tensor.numel, read.tensor.numel):
+        return False
     parts = dense(written.tensor), dense(read.tensor)
     if False in parts:
         return False

@@ -106,6 +106,8 @@ def in_a_branch(rel: Tensor, x: Tensor) -> Tensor:
 
 
 EXACT: list[tuple[Callable[[Tensor, Tensor], Any], str]] = [
+    (lambda rel, x: rel.masked_scatter(torch.ones(n(rel), 3).bool(), torch.zeros(n(x))), "3 * R <= q"),
+    (lambda rel, x: rel.t().masked_scatter(arange(n(rel)) < 2, torch.zeros(n(x))), "3 * min(R, 2) <= q"),
     (lambda rel, x: rel[x.argsort()], "q <= R"),
     (lambda rel, x: rel[torch.sort(x).indices], "q <= R"),
     (lambda rel, x: rel[x.topk(1).indices], "q <= R"),
@@ -305,7 +307,7 @@ REFUSED: list[Callable[[Tensor, Tensor], Any]] = [
     lambda rel, x: F.nll_loss(torch.zeros(n(x), n(rel)), arange(n(x)), ignore_index=3),
     lambda rel, x: torch.linalg.inv(torch.ones(n(x), n(x))),
     lambda rel, x: torch.segment_reduce(x, "sum", lengths=torch.tensor([n(rel)])),
-    lambda rel, x: rel.masked_scatter(torch.ones(n(rel), 3).bool(), x),
+    lambda rel, x: rel.masked_scatter(torch.ones(n(rel), 1).bool(), x),
     lambda rel, x: rel.repeat_interleave(arange(n(rel)), 0, output_size=n(x)),
     lambda rel, x: torch.searchsorted(arange(n(x)), arange(3), sorter=arange(n(x)) + 1),
 ]

@@ -204,6 +204,21 @@ def scattered_from_itself(z: Tensor) -> None:
     z.masked_scatter_(z > -1, z[:])
 
 
+def the_right_half_shifted(z: Tensor) -> None:
+    t = z.clone().hsplit(2)[1]
+    t[0] = t[-1]
+
+
+def copied_from_before_it_had_channels(z: Tensor) -> None:
+    z = z.clone()
+    z[None, None].contiguous(memory_format=torch.channels_last).copy_(z)
+
+
+def added_to_itself_transposed(z: Tensor) -> None:
+    t = z.clone()[:, :2].contiguous()
+    t.add_(t.t())
+
+
 def expanded_out(z: Tensor) -> Tensor:
     z = z.clone()
     return torch.add(z, 1, out=z[:, :1].expand(-1, z.shape[1]))
@@ -259,6 +274,9 @@ def rolled(z: Tensor) -> Tensor:
         copied_from_other_columns,
         copied_from_a_scalar_of_its_own,
         a_chunk_of_an_expanded_tensor,
+        the_right_half_shifted,
+        copied_from_before_it_had_channels,
+        added_to_itself_transposed,
         expanded_out,
         written_over,
         copied_from_itself,

@@ -5,7 +5,7 @@ A view begins where its base does, or at the base's element that is its first.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
 from typing import Any, Final
@@ -19,6 +19,7 @@ from ...constraints.ir.language import UNTRACKED, Affine, Elements, Ellipses, Sl
 from ...constraints.ir.program import Node
 from ...constraints.rules.elementwise import CONVERSIONS
 from ...constraints.rules.reach import POINTWISE
+from ...constraints.rules.strides import channels_last, lies_so
 from ...constraints.terms.dims import Dim, Term, maximum, minimum
 from ...constraints.terms.rows import place_of
 from ..values.symbolic import Memory, SymbolicTensor
@@ -42,11 +43,20 @@ _DROPPING: Final = frozenset(
     "dropout alpha_dropout feature_dropout feature_alpha_dropout dropout1d dropout2d dropout3d".split()
 )
 _PARTS: Final = frozenset(
-    "split split_with_sizes chunk tensor_split unsafe_chunk unsafe_split unsafe_split_with_sizes".split()
+    """
+    split split_with_sizes chunk tensor_split unsafe_chunk unsafe_split unsafe_split_with_sizes hsplit vsplit
+    dsplit
+    """.split()
 )
+_SPLIT_ALONG: Final[Mapping[str, Callable[[Tensor], int]]] = {
+    "hsplit": lambda tensor: min(tensor.rank, 2) - 1,
+    "vsplit": lambda tensor: 0,
+    "dsplit": lambda tensor: 2,
+}
+"""The dims that operators without a parameter for it split along."""
 _WITHIN: Final = frozenset("select narrow slice getitem".split())
 _ANYWHERE: Final = frozenset(
-    "as_strided as_strided_ diagonal real imag view_as_real view_as_complex hsplit vsplit dsplit".split()
+    "as_strided as_strided_ diagonal real imag view_as_real view_as_complex".split()
 )
 _EACH: Final = frozenset({"meshgrid", "broadcast_tensors"})
 """Operators of several tensors; each result lies in the memory of the corresponding argument."""
@@ -84,18 +94,18 @@ class ViewMemory(Memory):
         assert isinstance(before, Tensor)
         return written_through(before, self.node.op, dict(self.node.args), part, _is_plainly_at_least)
 
-    def begin(self) -> tuple[Memory, Dim | None]:
-        memory, start = self.source.begin()
+    def above(self) -> tuple[Memory, Dim | None]:
         result = self.results[self.place]
         if not isinstance(result, Tensor) or result.dtype != self.input.dtype:
-            return memory, None
-        if start is None:
-            return memory, None
+            return self.source, None
         if self.node.op in ("as_strided", "as_strided_"):
             offset = dict(self.node.args).get("storage_offset")
-            return memory, start if offset is None else offset if isinstance(offset, int | Term) else None
-        within = self._within(result)
-        return memory, None if within is None else start + within
+            if offset is None:
+                return self.source, 0
+            if not isinstance(offset, int | Term) or self.source.begin()[1] is None:
+                return self.source, None
+            return self.root, offset
+        return self.source, self._within(result)
 
     @property
     def is_copy(self) -> bool:
@@ -136,7 +146,7 @@ class ViewMemory(Memory):
         if strides is None or place_of(input.shape) is not None:
             return None
         if op in _PARTS or op == "unbind":
-            dim = named.get("dim", 0)
+            dim = _SPLIT_ALONG[op](input) if op in _SPLIT_ALONG else named.get("dim", 0)
             if not isinstance(dim, int):
                 return None
             before = self.results[: self.place]
@@ -170,6 +180,10 @@ def _gives_back(op: str, named: Mapping[str, Any], result: Tensor) -> bool | Non
     """Returns True if the result is the operand or a view of it, False if it has memory of its own."""
     input = named["input"]
     if op in SHAPING or op == "contiguous":
+        if "channels_last" in str(named.get("memory_format")):
+            strides = strides_of(input)
+            fits = strides is not None and lies_so(input.shape, strides, channels_last(input.shape))
+            return fits if isinstance(fits, bool) else None
         if "memory_format" in named:
             return None
         # What is no view is a contiguous copy; of what is contiguous there is a view.

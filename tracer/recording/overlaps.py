@@ -56,13 +56,12 @@ def require_no_overlap(
     for tensor in read:
         if tensor.memory.whole() is not owner or not isinstance(tensor.value, Tensor):
             continue
-        place = _region(tensor.memory, tensor.value)
         if op == "setitem":
-            overlapping = _assigned(generator, written, tensor, place, arguments)
+            overlapping = _assigned(generator, written, tensor, arguments)
         else:
             names = _parameters(arguments, tensor.value, tensor is written or out)
             checked = _strictest([refused(op, name, out) for name in names])
-            region = _region(written.memory, written.value)
+            region, place = _regions(written.memory, written.value, tensor.memory, tensor.value)
             if _itself(tensor.memory) is _itself(written.memory):
                 overlapping = _OF_ITSELF.get(checked)
                 if op == "cat" and tensor.value.rank == 1:  # vectors without elements are skipped
@@ -105,14 +104,19 @@ def lying(op: str, given: tuple[Any, ...], values: tuple[Value, ...]) -> Callabl
         if op == "setitem":
             node = Node("getitem", (("index", values[1]),), (), Origin())
             memory = ViewMemory(memory, written.value, node, 0, (target,))
-        return lies_there(_region(memory, target), _region(value.memory, value.value), op == "setitem")
+        return lies_there(*_regions(memory, target, value.memory, value.value), op == "setitem")
 
     return place
 
 
-def _region(memory: Memory, value: Tensor) -> Region:
-    """Returns the place of a tensor in its memory."""
-    return Region(value, memory.begin()[1], isinstance(memory, ViewMemory) and memory.is_cut)
+def _regions(written: Memory, target: Tensor, read: Memory, value: Tensor) -> tuple[Region, Region]:
+    """Returns the places of two tensors in the smallest memory that both are known to be parts of."""
+    offsets = {id(memory): start for memory, start in written.offsets()}
+    shared, start = next((id(m), start) for m, start in read.offsets() if id(m) in offsets)
+    return (
+        Region(target, offsets[shared], isinstance(written, ViewMemory) and written.is_cut),
+        Region(value, start, isinstance(read, ViewMemory) and read.is_cut),
+    )
 
 
 def _itself(memory: Memory) -> Memory:
@@ -155,15 +159,16 @@ def _assigned(
     generator: Generator,
     written: SymbolicTensor,
     read: SymbolicTensor,
-    place: Region,
     arguments: Mapping[str, Any],
 ) -> Formula | None:
     """Returns the condition that `written[index] = value` is refused because of a tensor that it reads, the
     value or a tensor of the index.
     """
-    part = _part(generator, written, arguments["index"])
-    if part is None:
+    found = _part(generator, written, arguments["index"])
+    if found is None:
         return None
+    assert isinstance(read.value, Tensor)
+    part, place = _regions(*found, read.memory, read.value)
     is_value = arguments["value"] is read.value
     if is_value and _is_that_part(read.memory, written.memory, arguments["index"]):
         return False
@@ -221,7 +226,7 @@ def _of_index(index: Value, is_value: bool) -> Overlap:
     return Overlap.UNKNOWN if masks or not (is_value or isinstance(index, tuple | Tensor)) else Overlap.ANY
 
 
-def _part(generator: Generator, tensor: SymbolicTensor, index: Value) -> Region | None:
+def _part(generator: Generator, tensor: SymbolicTensor, index: Value) -> tuple[Memory, Tensor] | None:
     """Returns the part of a tensor that `tensor[index] = …` writes into; None where that is not known.
 
     Index tensors may pick any elements along their dims.
@@ -231,5 +236,6 @@ def _part(generator: Generator, tensor: SymbolicTensor, index: Value) -> Region 
     bare = tuple(item if is_plain(item) else Slice() for item in items)
     _, part = generator.call("getitem", (tensor.value, bare), {})
     node = Node("getitem", (("index", bare),), (), Origin())
-    view = ViewMemory(tensor.memory, tensor.value, node, 0, (part,))
-    return _region(view, part) if isinstance(part, Tensor) else None
+    if not isinstance(part, Tensor):
+        return None
+    return ViewMemory(tensor.memory, tensor.value, node, 0, (part,)), part

@@ -229,11 +229,28 @@ class Memory:
         """Returns the memory that this one is, or is a part of."""
         return self
 
+    def above(self) -> tuple[Memory, Dim | None] | None:
+        """Returns the memory that this one is a part of, if it is one, and the offset in it, in elements,
+        which is None where it is not known.
+        """
+        return None
+
     def begin(self) -> tuple[Memory, Dim | None]:
         """Returns the memory, and the offset in it, in elements, where a tensor begins; None where that is
         not known.
         """
-        return self, 0
+        *_, found = self.offsets()
+        return found
+
+    def offsets(self) -> Iterator[tuple[Memory, Dim | None]]:
+        """Yields this memory and all that it is a part of, each with the offset in it."""
+        memory: Memory = self
+        start: Dim | None = 0
+        yield memory, start
+        while (step := memory.above()) is not None:
+            memory, within = step
+            start = None if start is None or within is None else start + within
+            yield memory, start
 
     def written(self, other: SymbolicTensor, part: Value) -> Elements:
         """Returns the elements of another tensor after a tensor of this memory has become `part`."""
@@ -250,7 +267,7 @@ class Within(Memory):
     def whole(self) -> Memory:
         return self.source
 
-    def begin(self) -> tuple[Memory, Dim | None]:
+    def above(self) -> tuple[Memory, Dim]:
         return self.source, self.start
 
 
