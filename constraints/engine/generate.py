@@ -24,13 +24,13 @@ from ..contents.traits import Contents, is_sparse
 from ..contents.values import extremes, ways_of
 from ..ir.dtypes import category
 from ..ir.language import (
+    LOOSE,
     Affine,
     Constraint,
     Context,
     Direction,
     Dyn,
     Generated,
-    Layout,
     Note,
     Refused,
     Situation,
@@ -651,7 +651,7 @@ class Generator:
                 result = self._in_place(op, next(iter(given.values())), result)
             if not rowed:
                 operands = tensors(tuple(map(named.get, shaped)))
-                of_unknown = any(t.layout is Layout.UNKNOWN for t in operands)
+                of_unknown = any(t.layout in LOOSE for t in operands)
                 self._asked |= self._remember(rule, named, result, inplace) and of_unknown
             if writes and op not in RESHAPING:
                 for target in tensors(next(iter(given.values()))):

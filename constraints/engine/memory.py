@@ -92,7 +92,7 @@ def is_contiguous(tensor: Tensor) -> bool:
     """Returns whether torch finds the tensor contiguous, for all values of the symbols."""
     if isinstance(tensor.layout, tuple):
         return is_row_major(tensor.shape, tensor.layout)
-    return tensor.layout is Layout.CONTIGUOUS
+    return tensor.layout in (Layout.CONTIGUOUS, Layout.ROW_MAJOR)
 
 
 def dense(tensor: Tensor) -> Formula | None:

@@ -15,7 +15,7 @@ from typing import Any, Final, NoReturn
 
 from msgspec import structs
 
-from ..ir.language import Direction, Layout, Refused, Situation, Slice, Tensor, Value, tensors
+from ..ir.language import LOOSE, Direction, Refused, Situation, Slice, Tensor, Value, tensors
 from ..terms.dims import Apply, Atom, Dim, Term, coefficients, lone, mapped, substitute
 from ..terms.equations import Equations
 from ..terms.formula import And, Compare, Formula, Or, all_of, any_of, compare, eq, ge, negate
@@ -95,7 +95,7 @@ class SizeCase(Situation):
 
     def tensor(self, tensor: Tensor) -> Tensor:
         """Returns the tensor in this case. Raises Undecided where its layout is not known here, either."""
-        if tensor.layout is not Layout.UNKNOWN:
+        if tensor.layout not in LOOSE:
             shape = tuple(self.here(n) for n in tensor.shape)
             layout = self.here(tensor.layout) if isinstance(tensor.layout, tuple) else tensor.layout
             return structs.replace(tensor, shape=shape, layout=layout, elements=None)
@@ -111,7 +111,7 @@ class SizeCase(Situation):
             one, is_ready = waiting.pop()
             if is_ready:
                 order[id(one)] = one
-            elif one.layout is Layout.UNKNOWN and id(one) not in order and id(one) not in self.found:
+            elif one.layout in LOOSE and id(one) not in order and id(one) not in self.found:
                 if id(one) not in self.made or len(order) > LONGEST:
                     raise LayoutUndecided
                 _, made = self.made[id(one)]
@@ -123,7 +123,7 @@ class SizeCase(Situation):
         _, made = self.made[id(tensor)]
         result = made.rule(self, self._named(made))
         part = result if made.place is None else result[made.place] if isinstance(result, tuple) else None
-        if not isinstance(part, Tensor) or part.layout is Layout.UNKNOWN:
+        if not isinstance(part, Tensor) or part.layout in LOOSE:
             raise LayoutUndecided
         shape, layout = tuple(self.here(n) for n in tensor.shape), self.here(part.layout)
         self.found[id(tensor)] = structs.replace(part, shape=shape, layout=layout, elements=None)
@@ -276,7 +276,7 @@ def _varying(tensor: Tensor, made: Mapping[int, tuple[Tensor, Made]], bounds: Bo
         for size in (*one.shape, *strides):
             atoms = (atom for mono, _ in coefficients(size) for atom in mono)
             found |= dict.fromkeys(atom for atom in atoms if not bounds.at_least(lone(atom), 2))
-        if one.layout is Layout.UNKNOWN and id(one) in made:
+        if one.layout in LOOSE and id(one) in made:
             waiting.extend(tensors(tuple(made[id(one)][1].named.values())))
     return list(found)
 
@@ -285,5 +285,5 @@ def remade(value: Value, rule: Rule, named: Mapping[str, Any]) -> Iterator[tuple
     """Yields the tensors of a result whose layout is not known, each with the call that made it."""
     parts = value if isinstance(value, tuple) else (value,)
     for place, part in enumerate(parts):
-        if isinstance(part, Tensor) and part.layout is Layout.UNKNOWN:
+        if isinstance(part, Tensor) and part.layout in LOOSE:
             yield part, Made(rule, named, place if isinstance(value, tuple) else None)

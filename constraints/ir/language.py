@@ -22,6 +22,8 @@ class Layout(Enum):
     """The position of a tensor's elements in memory, where its strides need not be written out."""
 
     CONTIGUOUS = "contiguous"
+    ROW_MAJOR = "row-major"
+    """Contiguous, as torch calls it: the strides along axes of size 1 may be any."""
     UNKNOWN = "unknown"
     COO = "sparse_coo"
     """Sparse: elements with their indices; the same index may occur several times."""
@@ -29,6 +31,10 @@ class Layout(Enum):
     """As `COO`, but ordered, each index once."""
     CSR = "sparse_csr"
     """Sparse: elements row by row, with their columns."""
+
+
+LOOSE: Final = frozenset({Layout.ROW_MAJOR, Layout.UNKNOWN})
+"""Layouts that leave strides open, which cases of sizes may decide."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from ..ir.language import Context, Number, Shape, Tensor, Value, product
 from ..terms.dims import Dim, Term, maximum, minimum
 from ..terms.formula import all_of, any_of, eq, ge, gt, le, lt
 from .common import DEFAULTS, axis, category, channels_last, contiguous_strides, promote, rank_is
-from .elementwise import pointwise_layout
 from .rounding import steps
+from .strides import preserved
 
 Size = Any
 """A dim, or a tuple of them; torch takes `zeros(2, 3)` and `zeros((2, 3))`."""
@@ -136,7 +136,7 @@ def like(
     c: Context, input: Tensor, dtype: str | None = None, memory_format: str | None = None
 ) -> Tensor:
     """`[*n] -> [*n]`, laid out as the input is, but for gaps and repetitions"""
-    result = Tensor(input.shape, dtype or input.dtype, pointwise_layout(c, [input], input.shape))
+    result = Tensor(input.shape, dtype or input.dtype, preserved(c, input.shape, input.layout))
     return in_format(c, result, memory_format)
 
 
@@ -171,7 +171,7 @@ def randint_like(
 def tensor(c: Context, data: Value, dtype: str | None = None) -> Tensor:
     """`((1, 2, 3), (4, 5, 6)) -> [2, 3]`; tensors inside have one element each and count as numbers."""
     if isinstance(data, Tensor):
-        return Tensor(data.shape, dtype or data.dtype, pointwise_layout(c, [data], data.shape))
+        return Tensor(data.shape, dtype or data.dtype, preserved(c, data.shape, data.layout))
     shape, numbers = _nested(c, data)
     return Tensor(shape, dtype or _joint(c, numbers))
 

@@ -9,7 +9,7 @@ complex):
 """
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cmp_to_key, partial
 from itertools import pairwise
 from types import MappingProxyType
@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from ..engine.generate import Rule, RuleFunction
 from ..engine.memory import dense as lies_dense
+from ..engine.memory import is_contiguous
 from ..ir.language import Context, Layout, Number, Shape, Tensor, Value
 from ..terms.dims import Dim, Term
 from ..terms.formula import all_of, any_of, eq
@@ -31,7 +32,7 @@ from .common import (
     promote,
 )
 from .sizes import ARITHMETIC
-from .strides import Strides, by_stride, is_refuted, laid_out, lies_so, quotient, strides_of
+from .strides import Strides, by_stride, is_refuted, laid_out, lies_so, preserved, quotient, strides_of
 
 KINDS: Final = ("bool", "int", "float", "complex")
 COMPLEX = MappingProxyType({real: dtype for dtype, real in REAL_OF.items()})
@@ -104,6 +105,9 @@ def pointwise_layout(c: Context, operands: Iterable[Value], shape: Shape) -> Lay
     vocal = [o for o in operands if isinstance(o, Tensor) and not _is_silent(c, o, shape)]
     if all(_is_row_major(c, t) for t in vocal):
         return Layout.CONTIGUOUS
+    if all(_is_row_major(c, t) or t.layout is Layout.ROW_MAJOR for t in vocal):
+        alike = all(isinstance(o, Tensor) and o.shape == shape and is_contiguous(o) for o in operands)
+        return Layout.CONTIGUOUS if alike else Layout.ROW_MAJOR
     shared = _shared_format(c, operands, shape)
     if shared not in (None, Layout.UNKNOWN):
         return shared
@@ -236,12 +240,31 @@ PARAMETRIC: Final = frozenset("clamp clamp_max clamp_min float_power lerp pow".s
 """Operators whose numbers are parameters of the kernel; for others a number is an operand."""
 
 
+PRESERVING: Final = frozenset("relu6 hardtanh _conj_physical nan_to_num deg2rad rad2deg isreal".split())
+"""Operators whose kernels write into a tensor like the operand (`empty_like`)."""
+COMPOSED: Final[Mapping[str, Callable[[Tensor, Callable[..., Tensor]], Tensor]]] = {
+    "isfinite": lambda x, call: call(call(x, x), call(call(x), 1)),
+    "isinf": lambda x, call: call(call(x), 1),
+    "softsign": lambda x, call: call(x, call(call(x), 1)),
+    "special_ndtr": lambda x, call: call(call(call(call(x, 1)), 1), 1),
+}
+"""Operators that torch composes of others, of tensors and numbers: how, as far as layouts are concerned."""
+
+
 def pointwise(c: Context, law: str, *operands: Value, operation: str = "the operator") -> Tensor:
     """[*a], [*b], … -> [*broadcast(a, b, …)]"""
     shape = broadcast(c, *(o.shape for o in operands if isinstance(o, Tensor)))
     dtype = apply_law(c, law, promote(operands), operation)
     seen = [o for o in operands if isinstance(o, Tensor)] if operation in PARAMETRIC else operands
-    return Tensor(shape, dtype, pointwise_layout(c, seen, shape))
+
+    def made(*given: Value) -> Tensor:
+        return Tensor(shape, dtype, pointwise_layout(c, given, shape))
+
+    if operation in PRESERVING and isinstance(operands[0], Tensor):
+        return Tensor(shape, dtype, preserved(c, shape, operands[0].layout))
+    if operation in COMPOSED and isinstance(operands[0], Tensor):
+        return COMPOSED[operation](operands[0], made)
+    return made(*seen)
 
 
 def same_dtype(c: Context, operation: str, *operands: Value) -> None:
@@ -696,7 +719,7 @@ def _formatted(c: Context, input: Tensor, dtype: str | None, memory_format: str 
         if input.rank != len(order):
             c.refuse(f"{name} is a format of tensors of rank {len(order)}, not {input.rank}")
         return Tensor(input.shape, dtype, dense(input.shape, order))
-    return Tensor(input.shape, dtype, pointwise_layout(c, (input,), input.shape))
+    return Tensor(input.shape, dtype, preserved(c, input.shape, input.layout))
 
 
 def clone(c: Context, input: Tensor, memory_format: str | None = None) -> Tensor:

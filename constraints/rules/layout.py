@@ -109,8 +109,8 @@ def view(c: Context, input: Tensor, *size: Dim | str, dtype: str | None = None) 
     if dtype is not None:
         return view_dtype(c, input, dtype)
     new, inferred = inferred_sizes(c, input.shape, size)  # type: ignore[arg-type]
-    if input.layout is Layout.CONTIGUOUS:
-        return Tensor(new, input.dtype)
+    if is_contiguous(input) and not isinstance(input.layout, tuple):
+        return Tensor(new, input.dtype, input.layout)
     possible, layout = view_of(c, input.shape, _strides_or_placeholders(input), new, inferred)
     if input.layout is Layout.UNKNOWN:
         if possible is not True:
@@ -201,11 +201,9 @@ def reshape_to(c: Context, input: Tensor, new: Shape, inferred: int | None = Non
     not contiguous only where the view is possible and the tensor is not contiguous. Where that depends on
     sizes, in a way that `contiguous_under` cannot exclude, the layout is unknown.
     """
-    if input.layout is Layout.CONTIGUOUS:
-        return Tensor(new, input.dtype)
     strides = strides_of(input)
-    if strides is None:
-        return Tensor(new, input.dtype, Layout.UNKNOWN)
+    if strides is None or input.layout is Layout.CONTIGUOUS:
+        return Tensor(new, input.dtype, input.layout)
     possible, layout = view_of(c, input.shape, strides, new, inferred)
     if possible is True:
         return Tensor(new, input.dtype, layout)
@@ -290,6 +288,8 @@ def _is_one(c: Context, size: Dim) -> bool:
 def permuted(input: Tensor, order: Sequence[int]) -> Tensor:
     """A view of these dims in this order; those left out are of size 1."""
     shape = tuple(input.shape[i] for i in order)
+    if input.layout is Layout.ROW_MAJOR and [*order] == sorted(order):
+        return Tensor(shape, input.dtype, input.layout)
     strides = strides_of(input)
     return with_strides(input, shape, strides and tuple(strides[i] for i in order))
 
@@ -383,7 +383,7 @@ def movedim(
 
 def contiguous(c: Context, input: Tensor, memory_format: str = "contiguous_format") -> Tensor:
     """`[*d] -> [*d]`, row-major, or with the channels innermost: the tensor itself where it lies so already,
-    sizes of 1 aside, which then keep their strides
+    axes of size 1 aside, which then keep their strides
     """
     match memory_format.removeprefix("torch."):
         case "channels_last" | "channels_last_3d" as name:
@@ -397,7 +397,15 @@ def contiguous(c: Context, input: Tensor, memory_format: str = "contiguous_forma
             return Tensor(input.shape, input.dtype, wanted if nowhere else Layout.UNKNOWN)
         case "preserve_format" if not is_contiguous(input):
             c.refuse("contiguous takes no preserve_format")
-    return input if is_contiguous(input) else Tensor(input.shape, input.dtype)
+    if is_contiguous(input):
+        return input
+    wanted, strides = contiguous_strides(input.shape), strides_of(input)
+    if strides is None:
+        return Tensor(input.shape, input.dtype, Layout.ROW_MAJOR)
+    already = lies_so(input.shape, strides, wanted)
+    kept = any(s != w and not c.at_least(n, 2) for n, s, w in zip(input.shape, strides, wanted, strict=True))
+    layout = Layout.ROW_MAJOR if kept and not is_refuted(c, already) else Layout.CONTIGUOUS
+    return Tensor(input.shape, input.dtype, layout)
 
 
 def as_strided(

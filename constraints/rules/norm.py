@@ -118,18 +118,20 @@ def batch_norm(
 
 
 def _kernel_layout(c: Context, input: Tensor) -> Layout | Strides:
-    """Returns the suggested layout, except that the channels lie innermost where they do so in the input,
-    dims of size 1 aside, and the input is not contiguous.
+    """Returns the suggested layout, except that a contiguous input gives a contiguous result, and that the
+    channels of another lie innermost where they do so in the input, axes of size 1 aside.
     """
     suggested, strides = suggested_layout(c, input), strides_of(input)
-    if suggested is not Layout.CONTIGUOUS or input.rank not in (4, 5) or strides is None:
+    if input.rank not in (4, 5) or strides is None:
         return suggested
     last = channels_last(input.shape)
     innermost = lies_so(input.shape, strides, last)
     row_major = lies_so(input.shape, strides, contiguous_strides(input.shape))
-    if row_major is True or is_refuted(c, innermost):
+    if row_major is True or (suggested is Layout.CONTIGUOUS and is_refuted(c, innermost)):
         return Layout.CONTIGUOUS
-    return last if innermost is True and is_refuted(c, row_major) else Layout.UNKNOWN
+    if not is_refuted(c, row_major):
+        return Layout.UNKNOWN
+    return last if innermost is True else suggested if suggested is not Layout.CONTIGUOUS else Layout.UNKNOWN
 
 
 def _native(

@@ -73,10 +73,10 @@ def bernoulli_(c: Context, input: Tensor, p: Value = 0.5) -> Tensor:
 
 
 def bernoulli(c: Context, input: Tensor, p: Value = None) -> Tensor:
-    """[*a] -> [*a], the probabilities being the input, or p for each"""
-    if p is None:
-        return Tensor(input.shape, apply_law(c, "xx=x", input.dtype, "bernoulli"))
-    return clone(c, bernoulli_(c, input, p))
+    """[*a] -> [*a], contiguous, the probabilities being the input, or p for each"""
+    law = "xx=x" if p is None else "===x"
+    bernoulli_(c, input, p)
+    return Tensor(input.shape, apply_law(c, law, input.dtype, "bernoulli"))
 
 
 def poisson(c: Context, input: Tensor, generator: Value = None) -> Tensor:
@@ -136,7 +136,7 @@ def dropout(
     if training is False or p == 0:
         return input
     has_kernel(c, "xx==", input, "dropout")
-    return clone(c, input)
+    return pointwise(c, "====", input, clone(c, input))  # the mask lies as a copy does
 
 
 def alpha_dropout(
@@ -148,10 +148,12 @@ def alpha_dropout(
 
 def native_dropout(c: Context, input: Tensor, p: Value, train: Value = True) -> tuple[Tensor, Tensor]:
     """[*a] -> [*a], bool[*a]; without elements the mask has the dtype of the input"""
-    result = clone(c, input)
+    mask = clone(c, input)
     some = all(c.at_least(n, 1) for n in input.shape)
     empty = not some and c.choose(eq(input.numel, 0), "the dtype of the mask")
-    return result, Tensor(input.shape, input.dtype if empty else "bool", result.layout)
+    return pointwise(c, "====", input, mask), Tensor(
+        input.shape, input.dtype if empty else "bool", mask.layout
+    )
 
 
 def feature_dropout(
@@ -169,6 +171,9 @@ def feature_dropout(
     ) -> Tensor:
         """[n, k, *s] -> [n, k, *s]"""
         result = dropout(c, input, p, training)
+        if result is not input and input.rank > 1:  # one number for each channel
+            noise = Tensor((*input.shape[:2], *(1,) * (input.rank - 2)), input.dtype)
+            result = pointwise(c, "====", input, noise)
         drops = p != 0 and training is not False
         if (always or drops) and (input.rank < low or (high is not None and input.rank > high)):
             ranks = f"{low} or more" if high is None else f"{low} to {high}"

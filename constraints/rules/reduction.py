@@ -15,7 +15,8 @@ from ..terms.dims import Dim, maximum
 from ..terms.formula import all_of, any_of, eq, ge, le, ne
 from .common import axes, axis, broadcast, broadcast_dim, promote, same_dim
 from .elementwise import apply_law, clone, dense, pointwise, pointwise_layout, same_dtype
-from .strides import laid_out
+from .repeating import expand
+from .strides import laid_out, preserved
 
 Axes = int | tuple[int, ...] | None
 Pair = tuple[Tensor, Tensor]
@@ -320,8 +321,8 @@ def normalize(
 ) -> Tensor:
     """[*a, n, *b] -> [*a, n, *b], where n >= 1 for norms that no elements have no value of"""
     needs_element = isinstance(p, int | float) and (p < 0 or p == inf)
-    reduce_axes(c, "normalize", "xx==", needs_element, input, dim, True, None)
-    return clone(c, input)
+    norm = reduce_axes(c, "normalize", "xx==", needs_element, input, dim, True, None)
+    return pointwise(c, "====", input, expand(c, norm, *input.shape))
 
 
 def renorm(c: Context, input: Tensor, p: Value, dim: int, maxnorm: Value) -> Tensor:
@@ -344,7 +345,7 @@ def sort(
     """[*a, n, *b] -> values: [*a, n, *b], indices: int64[*a, n, *b], laid out as the input"""
     axis(c, -1 if dim is None else dim, input.rank)
     values = Tensor(
-        input.shape, apply_law(c, "===x", input.dtype, "sort"), pointwise_layout(c, (input,), input.shape)
+        input.shape, apply_law(c, "===x", input.dtype, "sort"), preserved(c, input.shape, input.layout)
     )
     return values, Tensor(values.shape, "int64", values.layout)
 

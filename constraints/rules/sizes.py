@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeGuard
 
 from ..contents.masks import whether_some
+from ..engine.memory import is_contiguous
 from ..ir.language import Context, Layout, Number, Quotient, Tensor, Value
 from ..terms.dims import Dim, Term, maximum, minimum, square_root, total
 from ..terms.formula import Formula, all_of, any_of, eq, ge, gt, le, lt, ne, negate
@@ -57,6 +58,8 @@ def sym_is_contiguous(c: Context, input: Tensor, memory_format: str = "contiguou
     the channels innermost.
     """
     strides, name = strides_of(input), memory_format.removeprefix("torch.")
+    if name == "contiguous_format" and is_contiguous(input):
+        return True
     if strides is None:
         c.approximate("a value whose layout is not known is taken as contiguous")
         return name == "contiguous_format"

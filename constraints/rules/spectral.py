@@ -9,11 +9,19 @@ from ..engine.memory import is_contiguous
 from ..ir.language import Context, Layout, Shape, Tensor
 from ..terms.dims import Dim, minimum
 from ..terms.formula import all_of, any_of, eq, ge, le
-from .common import ABSENT, axis, category, contiguous_strides, promote, rank_is, strides_of
+from .common import (
+    ABSENT,
+    at_least_as_great,
+    axis,
+    category,
+    contiguous_strides,
+    promote,
+    rank_is,
+    strides_of,
+)
 from .creation import at_least_0
-from .elementwise import axes_by_stride
 from .resize import constant_pad_nd, pad
-from .strides import dense_in
+from .strides import dense_in, is_less, preserved
 from .window import positive, windows
 
 COMPLEX = {"float16": "complex32", "float32": "complex64", "float64": "complex128"}
@@ -65,6 +73,9 @@ def transformed(
     if kind != FULL and not dims:
         c.refuse("at least one axis must be transformed")
     shape, resized = list(input.shape), input
+    is_real = input.dtype is not None and category(input.dtype) < 3
+    if kind == DOUBLED and is_real and all(c.at_least(n, 1) for n in input.shape):  # is made complex first
+        resized = Tensor(input.shape, input.dtype, preserved(c, input.shape, input.layout))
     for i, (along, length) in enumerate(zip(dims, lengths, strict=True)):
         last = i == len(dims) - 1
         n = shape[along]
@@ -93,20 +104,37 @@ def _resized(c: Context, input: Tensor, along: int, points: Dim) -> Tensor:
 
 
 def _layout(c: Context, input: Tensor, shape: Shape, dims: tuple[int, ...], ordered: bool) -> Layout | Shape:
-    """Trailing axes of a contiguous input, in order, give a contiguous result. MKL puts a single axis that is
-    transformed innermost, and keeps the order of the others; of several, the library decides.
+    """Trailing axes of a contiguous input, in order, give a contiguous result. `_exec_fft` puts a single axis
+    that is transformed innermost and sorts the others by their strides; of several, the library decides.
     """
     trailing = dims == tuple(range(input.rank - len(dims), input.rank))
-    if is_contiguous(input) and trailing and ordered:
+    settled = input.layout is Layout.CONTIGUOUS or (len(dims) > 1 and is_contiguous(input))
+    if settled and trailing and ordered:
         return Layout.CONTIGUOUS
     strides = strides_of(input)
     if len(dims) != 1 or strides is None:
         return Layout.UNKNOWN
     (along,) = dims
-    others = [i for i in range(input.rank) if i != along]
-    rest = Tensor(tuple(input.shape[i] for i in others), layout=tuple(strides[i] for i in others))
-    order = axes_by_stride(c, rest)
-    return Layout.UNKNOWN if order is None else dense_in(shape, (*(others[i] for i in order), along))
+    order = _falling(c, strides, along)
+    return Layout.UNKNOWN if order is None else dense_in(shape, (*order, along))
+
+
+def _falling(c: Context, strides: Shape, along: int) -> list[int] | None:
+    """Returns all axes but one in the order of falling strides; None where it depends on sizes.
+
+    `std::partition` first swaps that one with the last. Axes of equal strides keep their order.
+    """
+    axes = [*range(len(strides))]
+    axes[along], axes[-1] = axes[-1], along
+    order: list[int] = []
+    for one in axes[:-1]:
+        at = len(order)
+        while at and is_less(c, strides[order[at - 1]], strides[one]):
+            at -= 1
+        if at and at_least_as_great(c, strides[order[at - 1]], strides[one]) is not True:
+            return None
+        order.insert(at, one)
+    return order
 
 
 def _axes(c: Context, dims: tuple[int, ...], rank: int) -> tuple[int, ...]:

@@ -320,13 +320,30 @@ def dense_in(shape: Shape, order: Sequence[int]) -> Strides:
 
 
 def preserved(c: Context, shape: Shape, layout: Layout | Strides) -> Layout | Strides:
-    """The layout of a new tensor under `torch.preserve_format`: no gaps, the dims in the same order.
-
-    The order is read off strides where each divides the next as a polynomial; where it cannot be, `by_stride`
-    may know it.
+    """The layout of a new tensor under `torch.preserve_format`: the strides of the operand, those along axes
+    of size 1 too, where it has no gaps and no element twice; else no gaps, the axes in the order of
+    `infer_dense_strides`.
     """
     if not isinstance(layout, tuple) or is_row_major(shape, layout):
         return layout
+    exact = by_stride(c, shape, (layout,))
+    axes = exact or _by_division(shape, layout)
+    if axes is None:
+        return Layout.UNKNOWN
+    found = dense_in(shape, axes)
+    gapless = lies_so(shape, layout, found)
+    if c.certain(gapless):
+        return layout
+    open_ones = [i for i, size in enumerate(shape) if found[i] != layout[i] and not c.at_least(size, 2)]
+    if open_ones and not (exact and is_refuted(c, gapless)):
+        return Layout.UNKNOWN
+    return laid_out(shape, found)
+
+
+def _by_division(shape: Shape, layout: Strides) -> tuple[int, ...] | None:
+    """Returns the axes, slowest first, where each stride divides the one before it as a polynomial; those of
+    size 1 come last. None where some does not.
+    """
     order: list[int] = []
     lone = [i for i, size in enumerate(shape) if size == 1]
     for i, stride in enumerate(layout):
@@ -337,14 +354,7 @@ def preserved(c: Context, shape: Shape, layout: Layout | Strides) -> Layout | St
             at -= 1
         order.insert(at, i)
     decided = all(_outer(layout[i], layout[j]) for i, j in pairwise(order))
-    if not decided or any(layout[i] == 0 for i in order):
-        axes = by_stride(c, shape, (layout,))
-        return Layout.UNKNOWN if axes is None else laid_out(shape, dense_in(shape, axes))
-    found = dense_in(shape, (*order, *lone))
-    if all(found[i] == layout[i] for i in order):
-        return layout  # without gaps already: all strides are kept
-    axes = by_stride(c, shape, (layout,)) if lone else (*order,)
-    return Layout.UNKNOWN if axes is None else laid_out(shape, dense_in(shape, axes))
+    return (*order, *lone) if decided and all(layout[i] != 0 for i in order) else None
 
 
 def _outer(outer: Dim, inner: Dim) -> bool:

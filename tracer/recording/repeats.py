@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from ...constraints.ir.dtypes import category
-from ...constraints.ir.language import Layout, Tensor, Value
+from ...constraints.ir.language import LOOSE, Tensor, Value
 from ...constraints.ir.program import Argument, Ref
 from ..recorder import Recorder
 from ..values.numbers import Size
@@ -123,7 +123,7 @@ class CallKey:
         one = self.values[0] if len(self.values) == 1 else None
         if type(written) is not SymbolicTensor or type(one) is not Tensor or one.elements is not None:
             return False
-        return one.dtype is not None and category(one.dtype) >= 2 and one.layout is not Layout.UNKNOWN
+        return one.dtype is not None and category(one.dtype) >= 2 and one.layout not in LOOSE
 
     def _told(self, run: Recorder, value: Any) -> object:
         """Returns a key that identifies an argument: `1`, `1.0` and `True` are equal, but not the same. An

@@ -22,7 +22,7 @@ from ...constraints.contents.traits import is_sparse
 from ...constraints.contents.writing import seen_in
 from ...constraints.engine.lifting import are_equal, number_of_elements, opened, reached, spelt_out
 from ...constraints.engine.memory import extent
-from ...constraints.ir.language import UNTRACKED, Dynamic, Elements, Layout, Tensor, Value
+from ...constraints.ir.language import LOOSE, UNTRACKED, Dynamic, Elements, Layout, Tensor, Value
 from ...constraints.ir.program import Ref
 from ...constraints.rules.common import contiguous_strides
 from ...constraints.rules.sizes import sym_is_contiguous
@@ -467,8 +467,10 @@ def stride(run: Recorder, x: SymbolicTensor, dim: int | None = None) -> Any:
     value = ranked(run, x)
     if is_sparse(value):
         run.give_up("a sparse tensor is asked for strides")
-    if value.layout is Layout.UNKNOWN:
-        run.generator.approximate("the strides of a value whose layout is not known are taken as contiguous")
+    if value.layout in LOOSE:
+        where = any_of(eq(n, 1) for n in value.shape) if value.layout is Layout.ROW_MAJOR else True
+        reason = "the strides of a value whose layout is not known are taken as contiguous"
+        run.generator.approximate(reason, where=where)
     shape, views = value.shape, isinstance(value.layout, tuple) or not x.owns
     if views and not run.truth(all_of(ge(n, 1) for n in shape)):
         run.give_up("a view without elements is asked for strides")
@@ -487,7 +489,10 @@ def storage_offset(run: Recorder, x: SymbolicTensor) -> Any:
 
 def is_contiguous(run: Recorder, x: SymbolicTensor, memory_format: Any = torch.contiguous_format) -> bool:
     """Returns whether the elements have this order in memory, sizes of 1 aside."""
-    if memory_format is torch.contiguous_format and known(run, x).layout is Layout.CONTIGUOUS:
+    if memory_format is torch.contiguous_format and known(run, x).layout in (
+        Layout.CONTIGUOUS,
+        Layout.ROW_MAJOR,
+    ):
         return True
     if is_sparse(known(run, x)):
         run.give_up("a sparse tensor is asked for strides")

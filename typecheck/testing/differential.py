@@ -220,7 +220,7 @@ def compare_results(
         if mine.dtype is not None:
             dtype = str(theirs.dtype).removeprefix("torch.")
             _hold(mine.dtype == dtype, f"{where}: rule {mine.dtype}, torch {dtype}")
-        if mine.layout is Layout.CONTIGUOUS:
+        if mine.layout in (Layout.CONTIGUOUS, Layout.ROW_MAJOR):
             strides = f"{where}: rule says contiguous, torch strides {theirs.stride()} of {shape}"
             _hold(theirs.is_contiguous(), strides)
         elif isinstance(mine.layout, tuple) and theirs.numel() > 0:

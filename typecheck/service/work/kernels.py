@@ -17,7 +17,7 @@ from functools import cache
 from typing import Any, Final, Protocol
 
 from ....constraints.engine.generate import Rules
-from ....constraints.ir.language import Ellipses, Layout, Slice, Tensor
+from ....constraints.ir.language import LOOSE, Ellipses, Slice, Tensor
 from ....constraints.ir.opnames import IGNORED, PARAMETERS, SYNONYMS, canonical
 from ....constraints.ir.program import Node, Ref
 from ....constraints.ir.spec import Spec
@@ -268,7 +268,7 @@ def _made(value: Any) -> Any:
             return [_made(part) for part in value]
         case Tensor(shape, dtype, layout):
             named = _named().get(dtype or "float32")
-            if named is None or layout is Layout.UNKNOWN or not all(isinstance(d, int) for d in shape):
+            if named is None or layout in LOOSE or not all(isinstance(d, int) for d in shape):
                 raise NotTried(f"it is not known how {value} lies in memory")
             if isinstance(layout, tuple):
                 return torch.empty_strided(shape, layout, dtype=named, device="meta")  # type: ignore[arg-type]
