@@ -330,6 +330,11 @@ def strides_of_half_the_rows(x: Tensor) -> Tensor:
     return y.view(y.shape[0], -1)
 
 
+def channels_of_any_number(x: Tensor) -> Tensor:
+    y = x.permute(0, 3, 1, 2).contiguous()
+    return F.conv2d(y, torch.ones(4, y.shape[1], 1, 1)).view(y.shape[0], -1)
+
+
 def strides_along_single_columns(x: Tensor) -> Tensor:
     return x.transpose(1, 2).clamp(0, 1).roll(1, 2).permute(0, 2, 3, 1).view(-1)
 
@@ -344,6 +349,7 @@ def strides_along_single_columns(x: Tensor) -> Tensor:
         strides_of_one_row,
         strides_of_half_the_rows,
         strides_along_single_columns,
+        channels_of_any_number,
     ],
 )
 def test_views_of_strides_that_depend_on_sizes_are_exact(target: Any) -> None:
