@@ -30,7 +30,7 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import BuiltinFunctionType, CodeType, FrameType, ModuleType
-from typing import Any, Final, Literal, NoReturn
+from typing import Any, Final, Literal, NamedTuple, NoReturn
 
 import torch
 from msgspec import structs
@@ -90,7 +90,7 @@ from ..host.modules import buffers_of, parameters_of
 from ..host.operators import OpOverload, qualified_name, schema_of
 from ..host.patches import Patch, together
 from ..host.surroundings import seed, surroundings_kept
-from ..host.tensors import CALLS_WITH_OVERRIDES, overrides_off
+from ..host.tensors import CALLS_WITH_OVERRIDES, overrides_off, storage_id
 from ..patches import autocast
 from ..patches.caches import forgetting
 from ..patches.chosen_modules import chosen_modules
@@ -1197,9 +1197,9 @@ class Recording(Recorder):
                 raise self.loops.fails(Written(site, reason, {}))
             self.give_up(reason)
         symbolic = SymbolicTensor(self, value, ref, tensor.dtype)
-        if (stored := _storage(tensor)) is not None:
-            _, memory = self._storages.setdefault(stored.data_ptr(), (stored, Memory()))
-            symbolic.memory = Within(memory, int(tensor.storage_offset()))
+        if (placed := _placed(tensor)) is not None:
+            _, memory = self._storages.setdefault(placed.key, (placed.storage, Memory()))
+            symbolic.memory = Within(memory, placed.offset)
             symbolic.is_written()
         self.overwritten[id(tensor)] = tensor, symbolic
         return symbolic
@@ -1212,8 +1212,8 @@ class Recording(Recorder):
         _, found = self.overwritten.get(id(tensor), (tensor, tensor))
         if found is not tensor or isinstance(tensor, SymbolicTensor) or not self._storages:
             return found
-        stored = _storage(tensor)
-        if stored is None or stored.data_ptr() not in self._storages:
+        placed = _placed(tensor)
+        if placed is None or placed.key not in self._storages:
             return tensor
         _, known, ref = self.real_tensor(tensor)
         return self._overwrite(tensor, structs.replace(known, elements=UNTRACKED), ref)
@@ -1293,10 +1293,22 @@ class Recording(Recorder):
 EQUALITIES: Final = frozenset({"equal", "allclose"})
 
 
-def _storage(tensor: torch.Tensor) -> Any:
-    """Returns the storage of a real tensor, None for one without strides."""
-    with overrides_off():
-        return tensor.untyped_storage() if tensor.layout is torch.strided else None
+class _Placed(NamedTuple):
+    """The place of a real tensor in memory."""
+
+    storage: torch.UntypedStorage
+    offset: int
+    key: int
+    """The address of the storage; its identity if it is empty, since all of these have the address 0."""
+
+
+def _placed(tensor: torch.Tensor) -> _Placed | None:
+    """Returns the place of a real tensor, None for one without strides."""
+    with overrides_off():  # a subclass may refuse to tell, such as a parameter without sizes yet
+        if tensor.layout is not torch.strided:
+            return None
+        stored = tensor.untyped_storage()
+        return _Placed(stored, int(tensor.storage_offset()), stored.data_ptr() or storage_id(stored))
 
 
 _COMING = Node("", (), (), Origin())
