@@ -20,7 +20,7 @@ import torch
 from ..values import sequences
 from ..values.numbers import Real, Size
 from ..values.symbolic import SymbolicTensor, item
-from . import named_axes
+from . import named_axes, shapes
 
 ARRAYS: tuple[type, ...] = ()
 """Arrays that hold sizes, if NumPy is installed."""
@@ -138,6 +138,7 @@ FUNCTIONS: Final[Mapping[tuple[str, str], Callable[..., Any]]] = {
     **{("numpy", name): function for name, function in _OF_NUMPY.items()},
     **named_axes.FUNCTIONS,
     **sequences.FUNCTIONS,
+    **shapes.FUNCTIONS,
 }
 """By module and name, the stand-ins for functions that need numbers."""
 _PLAIN: Final[Mapping[tuple[str, str], Callable[..., Any]]] = {
