@@ -13,12 +13,14 @@ import torch
 from torch import broadcast_shapes
 
 from ...constraints.terms.formula import all_of, ge
+from ..bytecode.operations import hands_on
 from ..host.broadcasts import OF_TWO_SIZES, infer_size
 from ..recorder import Recorder
 from ..values.numbers import Size, dim_of
 from ..values.symbolic import Sizes
 
 
+@hands_on
 def _broadcast_shapes(*shapes: Any) -> Any:
     """Returns `torch.broadcast_shapes`, by its rule where no size is negative."""
     given = [tuple(s) if isinstance(s, tuple | list) else (s,) for s in shapes if s is not None]
@@ -26,6 +28,7 @@ def _broadcast_shapes(*shapes: Any) -> Any:
     return broadcast_shapes(*shapes) if found is None else found
 
 
+@hands_on
 def _infer_size(*shapes: Any) -> Any:
     """Returns what two sizes broadcast to, by the rule; torch's own function takes no other tuples."""
     if not all(isinstance(shape, torch.Size) for shape in shapes):

@@ -30,7 +30,7 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import BuiltinFunctionType, CodeType, FrameType, ModuleType
-from typing import Any, Final, Literal, NamedTuple, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn
 
 import torch
 from msgspec import structs
@@ -70,16 +70,12 @@ from ...constraints.terms.formula import Formula, all_of, any_of, eq, free_symbo
 from ...constraints.terms.intervals import interval
 from ...constraints.terms.rows import Deeper
 from ..bytecode.handlers import is_guarded
+from ..bytecode.operations import hands_on
 from ..bytecode.origins import (
     REFUSALS,
     ModuleNames,
     caller,
-    has_attributes,
     here,
-    is_by_sizes,
-    is_defect,
-    is_miscall,
-    is_ours,
     of_error,
 )
 from ..bytecode.spread import SpeltOut, Spread
@@ -92,6 +88,7 @@ from ..host.patches import Patch, together
 from ..host.surroundings import seed, surroundings_kept
 from ..host.tensors import CALLS_WITH_OVERRIDES, overrides_off, storage_id
 from ..patches import autocast
+from ..patches.blame import has_attributes, is_ours, is_programs
 from ..patches.caches import forgetting
 from ..patches.chosen_modules import chosen_modules
 from ..patches.higher_order import entered, uncompiled
@@ -153,6 +150,11 @@ _NOT_AGAIN = "the program does not do the same when it is run again"
 
 class NotCallable(Exception):
     """Raised where the target cannot be called as the spec says, or fails for a reason other than sizes."""
+
+    def __init__(self, problem: str, origin: Origin | None = None) -> None:
+        super().__init__(problem)
+        self.origin = origin or Origin()
+        """The line of the program that fails, if one does."""
 
 
 class GaveUp(BaseException):
@@ -223,6 +225,7 @@ def _recorded(
     incomplete = ""
     limits: dict[str, tuple[int, Origin]] = {}
     guessed: dict[int, frozenset[int]] = {}
+    failed = False
     first = spec
     while pending:
         if not paths:
@@ -239,6 +242,7 @@ def _recorded(
             with collector_at_rest():
                 paths.append(run.run())
             guessed[len(paths) - 1] = frozenset(run.guessed)
+            failed = run.failed
             pending.extend(run.forks)
             if (run.is_narrowed and pending) or (run.is_astray and run.spec is not first):
                 pending, paths = [()], []
@@ -265,6 +269,9 @@ def _recorded(
         changed.update(dict.fromkeys(state.restore()))
         if progress:
             progress(len(paths))
+    if failed and len(paths) == 1:
+        end = paths[0].end
+        raise NotCallable(f"the target fails for a reason other than sizes: {end.reason}", end.origin)
     paths = without_idle(paths, guessed, oracle)
     paths[:1] = [dataclasses.replace(p, notes=(*p.notes, *_limits(limits))) for p in paths[:1]]
     return System(spec.domain, tuple(paths), incomplete), list(changed)
@@ -425,6 +432,8 @@ class Recording(Recorder):
         """Whether the requirements of a call are being examined whose refusal the program would catch."""
         self._warns = _warnings()
         """The handling of warnings when the run begins."""
+        self.failed = False
+        """Whether an error of the program's has ended the run whose type is not that of a refusal."""
         self._stopped: BaseException | None = None
         """The reason why the run has to end, whatever the program catches."""
         self._made: list[BranchDecision] = []
@@ -517,21 +526,14 @@ class Recording(Recorder):
             raise
         except GaveUp as reason:
             end = End("gave-up", str(reason), of_error(reason, self.names))
-        except REFUSALS as error:
-            told = f"{type(error).__name__}: {error}"
-            how: Literal["raised", "gave-up"] = "gave-up" if is_defect(error) else "raised"
-            who = "the recorder failed: " if is_ours(error) and how == "gave-up" else ""
-            end = End(how, who + told, of_error(error, self.names))
         except Exception as error:  # noqa: BLE001 (the target is the user's code)
-            # Whatever else a user's program raises is told, with its line, as no matter of sizes, unless they
-            # have brought it there. What a loop hands on has none of the attributes that the program has set.
-            by_sizes = any(made.asked is not None and not made.forced for made in self._made)
+            # What a loop hands on has none of the attributes that the program has set.
             lost = isinstance(error, AttributeError) and has_attributes(error.obj) and bool(self.loops.ended)
-            by_sizes &= not lost
-            programs = is_by_sizes(error)
-            how = "raised" if is_miscall(error) or (by_sizes and programs) else "gave-up"
-            who = "the recorder failed: " if is_ours(error) and how == "gave-up" and not programs else ""
-            end = End(how, f"{who}{type(error).__name__}: {error}", of_error(error, self.names))
+            programs = not lost and is_programs(error)
+            who = "the recorder failed: " if is_ours(error) and not programs else ""
+            told = f"{who}{type(error).__name__}: {error}"
+            end = End("raised" if programs else "gave-up", told, of_error(error, self.names))
+            self.failed = programs and not isinstance(error, REFUSALS)
         finally:
             failure = self.loops.finish()
         if failure is not None:
@@ -1407,6 +1409,7 @@ class _Mode(TorchFunctionMode):
         super().__exit__(*error)  # type: ignore[no-untyped-call]
         self.writes.undo()
 
+    @hands_on
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Records a call, or runs it if it has no symbolic arguments.
 
