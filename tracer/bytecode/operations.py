@@ -123,6 +123,8 @@ class _Scope:
                 return [*self.values(members)]
             case ast.Tuple(elts=members):
                 return (*self.values(members),)
+            case ast.Lambda():
+                return _python
             case ast.Slice(lower=lower, upper=upper, step=step):
                 return slice(*(part and self.value(part) for part in (lower, upper, step)))
         raise _Unknown
@@ -138,6 +140,10 @@ class _Scope:
 
 
 _ABSENT: Final = object()
+
+
+def _python() -> None:
+    """Stands for a function of which only this is known, that it is written in Python."""
 
 
 def _attribute(of: Any, name: str) -> Any:
