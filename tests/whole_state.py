@@ -43,11 +43,12 @@ State: TypeAlias = dict[str, Any]
 
 PATCHED: Final = (
     builtins, math, sys, os, threading, warnings, logging, random, gc,
-    torch, torch.functional, torch.overrides, torch._tensor, torch.nn.functional, torch.Tensor, torch.SymInt,
-    torch.SymFloat, torch.Size, torch.nn.Module, torch.utils.checkpoint, torch.autograd, torch.random,
-    np, np.ndarray, nn.ModuleDict, nn.ModuleList, nn.utils.rnn, torch.func, apis, torch._lowrank, sympy,
-    symbolic_shapes, symbolic_shapes.ShapeEnv, symbolic_shapes.DimConstraints, HigherOrderOperator, CondOp,
-    utils, associative_scan, torch._refs, _conversions, _meta_registrations, fake_impls, torch._prims_common,
+    torch, torch._C, torch.functional, torch.overrides, torch._tensor, torch.nn.functional, torch.Tensor,
+    torch.SymInt, torch.SymFloat, torch.Size, torch.nn.Module, torch.utils.checkpoint, torch.autograd,
+    torch.random, np, np.ndarray, nn.ModuleDict, nn.ModuleList, nn.utils.rnn, torch.func, apis,
+    torch._lowrank, sympy, symbolic_shapes, symbolic_shapes.ShapeEnv, symbolic_shapes.DimConstraints,
+    HigherOrderOperator, CondOp, utils, associative_scan, torch._refs, _conversions, _meta_registrations,
+    fake_impls, torch._prims_common,
 )  # fmt: skip
 """Where a check, or a program that it runs, may put something in the place of something else."""
 _UNSTABLE: Final = {"sys": {"last_value", "last_type", "last_traceback", "last_exc", "argv"}}

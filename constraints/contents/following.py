@@ -10,6 +10,7 @@ from msgspec import structs
 
 from ..ir.language import UNTRACKED, Affine, Elements, Pieces, Span, Tensor
 from ..terms.dims import Dim, Term
+from ..terms.formula import Formula
 from . import subscripts
 from .dtypes import INTEGRAL
 from .functions import AtLeast
@@ -41,7 +42,12 @@ OF_DATA = frozenset(
 
 
 def with_elements(
-    op: str, named: Named, result: Any, at_least: AtLeast, is_free: Callable[[Tensor], bool]
+    op: str,
+    named: Named,
+    result: Any,
+    at_least: AtLeast,
+    is_free: Callable[[Tensor], bool],
+    usual: Callable[[Tensor], tuple[Formula, Formula]],
 ) -> Any:
     """Returns the result with the facts about its elements, where sizes alone decide them, or bound them."""
     places = subscripts.follow(op, named, result)
@@ -52,10 +58,10 @@ def with_elements(
         result = structs.replace(result, elements=None)  # a rule has given an argument back as it was
         known = False
     if type(result) is tuple:
-        return _several(NamedCall(op, named, result, at_least, is_free))
+        return _several(NamedCall(op, named, result, at_least, is_free, usual))
     if type(result) is not Tensor or known:
         return result
-    call = NamedCall(op, named, result, at_least, is_free)
+    call = NamedCall(op, named, result, at_least, is_free, usual)
     if op in DRAWN_OVER:
         return structs.replace(result, elements=ANY_CHOICE)
     if result.dtype == "bool":

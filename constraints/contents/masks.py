@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from fractions import Fraction
+from math import isfinite
+from typing import Any, Final
 
 from msgspec import structs
 
-from ..ir.language import Affine, Comparison, Elements, Piece, Tensor, Truths, product
+from ..ir.language import Affine, Comparison, Elements, Piece, Ratio, Tensor, Truths, product
 from ..terms.dims import Dim, Term, ceildiv, maximum, minimum
 from ..terms.formula import Formula, all_of, any_of, eq, ge, gt, le, lt, ne, negate
 from .cycles import is_run
@@ -134,6 +136,8 @@ def _compared(op: str, left: Any, right: Any) -> Truths | None:
     a, b = one_dim(left), one_dim(right)
     if a is not None and b is not None:
         return Truths(COMPARISONS[op](a, b), COMPARISONS[op](a, b))
+    if (outcome := _of_fractions(op, left, right)) is not None:
+        return Truths(outcome, outcome)
     if b is None and a is not None:
         op, left, b = MIRRORED[op], right, a
     if op in ("eq", "ne"):
@@ -148,6 +152,41 @@ def _compared(op: str, left: Any, right: Any) -> Truths | None:
     found = Truths(some, every, within, _comparison(op, left, b))
     certain = found.every is True or found.some is False
     return found if decided or certain else None
+
+
+def _of_fractions(op: str, left: Any, right: Any) -> bool | None:
+    """Returns the comparison of two numbers, of which one may be that of all elements of a tensor; None where
+    it is not known, as of numbers so close to each other that a conversion may make them equal.
+    """
+    a, b = _fraction(left), _fraction(right)
+    if a is None or b is None or max(abs(a), abs(b)) < Fraction(1, FAR):
+        return None
+    if abs(a - b) <= max(abs(a), abs(b)) / CLOSE:
+        return None
+    outcome = COMPARISONS[op](0, 1) if a < b else COMPARISONS[op](1, 0)
+    return bool(outcome)
+
+
+CLOSE: Final = 8
+"""No float is off by this part of a number that it stands for, not even one of 16 bits."""
+FAR: Final = 1 << 14
+"""Numbers up to this, and the inverses of such, are neither infinite nor 0 in floats of 16 bits."""
+
+
+def _fraction(value: Any) -> Fraction | None:
+    """Returns a number as a fraction, or the number that all elements of a tensor are; None of one that has
+    been rounded, or is very large or small.
+    """
+    match value:
+        case int() | float() if isfinite(value):
+            return Fraction(value)
+        case Tensor(_, _, _, Affine(int() as number, ())):
+            found = Fraction(number)
+        case Tensor(_, _, _, Ratio(int() as over, under, 0)):
+            found = Fraction(over, under)
+        case _:
+            return None
+    return found if found == 0 or Fraction(1, FAR) <= abs(found) <= FAR else None
 
 
 def _comparison(op: str, left: Tensor, number: Dim) -> Comparison | None:

@@ -37,7 +37,6 @@ RANGES: Final[Mapping[str, tuple[tuple[str, int | None, int | None], ...]]] = {
     **dict.fromkeys("normal normal_".split(), (("std", 0, None),)),
     "binary_cross_entropy": (("input", 0, 1), ("target", 0, 1)),
     **dict.fromkeys("quantile nanquantile".split(), (("q", 0, 1),)),
-    "multilabel_margin_loss": (("target", -1, None),),
 }
 """For each operator its operands, with the least and the greatest allowed value of the elements of each.
 
@@ -70,7 +69,6 @@ CHECKED: Final[Mapping[str, tuple[str, ...]]] = {
     **dict.fromkeys(BAGS, ("offsets",)),
     "segment_reduce": ("lengths", "offsets"),
     "_pack_padded_sequence": ("lengths",),
-    "multilabel_margin_loss": ("target",),
     **dict.fromkeys(
         "inverse linalg_inv cholesky linalg_cholesky cholesky_inverse linalg_lu_factor linalg_ldl_factor "
         "linalg_matrix_power matrix_power linalg_tensorinv linalg_tensorsolve linalg_solve linalg_eigh "
@@ -88,6 +86,7 @@ REFUSING: Final[Mapping[str, tuple[str, ...]]] = {
     **dict.fromkeys("floor_divide remainder fmod".split(), ("other",)),
     "pow": ("exponent",),
     "masked_scatter": ("mask",),
+    "multilabel_margin_loss": ("target",),
 }
 """For each operator the operands that it refuses for some data."""
 DIVISIONS: Final = frozenset("div floor_divide remainder fmod".split())
@@ -122,6 +121,10 @@ def _require_operands(c: Context, op: str, named: Named, result: Any) -> None:
             require_some(c, op, operand, low, high)
             if not isinstance(operand, Tensor):
                 break
+    if op == "multilabel_margin_loss":  # -1 ends a row of classes
+        most = (named["input"].shape or (1,))[-1] - 1
+        _require_between(c, op, named["target"], -1, most)
+        require_some(c, op, named["target"], -1, most)
     if op in ASSERTING:
         require_some(c, op, named.get("input"), 1, None)
     if op == "repeat_interleave" and named.get("repeats") is None:
@@ -229,9 +232,9 @@ def _begins_at_zero(piece: Piece) -> bool:
     return piece.term is not None and in_order and piece.over == 1 and substitute(piece.term, first) == 0
 
 
-def _require_between(c: Context, op: str, operand: Any, low: int | None, high: int | None) -> None:
+def _require_between(c: Context, op: str, operand: Any, low: int | None, high: Dim | None) -> None:
     limits = f"{low} or more" if high is None else f"from {low} to {high}"
-    if isinstance(operand, float):
+    if isinstance(operand, float) and not isinstance(high, Term):
         fits = (low is None or operand >= low) and (high is None or operand <= high)
         return c.require(fits, f"{op} takes numbers of {limits}")
     for piece, ends, nowhere in _parts(c, op, operand, operand):

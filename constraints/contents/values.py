@@ -200,6 +200,12 @@ def extremes(tensor: Tensor) -> Span | None:
     return None
 
 
+def greatest(tensor: Tensor) -> Dim | None:
+    """Returns the greatest of integers that sizes decide, if there are any; None where it is not known."""
+    span = extremes(tensor)
+    return span.high if span is not None and span.attained and not span.by_data else None
+
+
 def ways_of(tensor: Tensor) -> tuple[tuple[Formula, Dim | None], ...]:
     """What the one element of a tensor is, with the sizes at which it is that: some of these hold, and say
     the same, since all that is said to occur does. None where it is not known; nothing where not even so much

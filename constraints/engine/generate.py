@@ -461,6 +461,10 @@ class Generator:
         """Returns what is usual of the truth of a value, by its reference."""
         return OPEN if self._dataless is None else Ranges(self._dataless).usual(ref)
 
+    def _usual_of(self, mask: Tensor) -> Usual:
+        ref = self.contents.name_of(mask)
+        return OPEN if ref is None else self.usual(ref)
+
     def undecided(self, ref: int, usual: Usual) -> Formula:
         """Returns the sizes at which the truth of a value is the same for all data, but not known."""
         dataless = self.dataless(ref)
@@ -491,17 +495,16 @@ class Generator:
             self._dataless.overwritten(ref, all_of(map(self._dataless.region, by)), whole)
 
     def _of_nothing(self, tensors: Iterable[Tensor], *, pinned: bool) -> None:
-        """A number that the data of one of the tensors decide is not theirs to decide where they are none. A
-        number that is `pinned` by its bounds where there is no element is not, either, where sizes decide the
-        elements of all.
+        """Numbers that the data of a tensor decide are not theirs to decide where it holds none, nor where
+        sizes decide the elements of all tensors. Without elements they are known, if bounds `pinned` them.
         """
         given = [*tensors]
         where = [self.dataless(tensor, empty=not pinned) for tensor in given]
         by_data: list[Formula] = [formula for formula in where if formula is not True]
         self.approximate(NO_DATA, where=any_of(by_data))
-        if pinned and not by_data:  # no number that is possible is refused
+        if given and not by_data:  # of what is pinned, no number that is possible is refused
             some = all_of(ge(n, 1) for tensor in given for n in tensor.shape if not self.at_least(n, 1))
-            self.approximate(NO_DATA, "accept", some)
+            self.approximate(NO_DATA, "accept" if pinned else "both", some if pinned else True)
 
     def element(self, tensor: Tensor) -> Dim:
         """Returns the only element of a tensor of integers: the value that sizes decide, or a number that the
@@ -702,7 +705,8 @@ class Generator:
         if self.on_cpu:
             require_maker(self, op, result)
         require_elements(self, op, named, result, self._unchecked)
-        result = with_elements(op, named, result, self.bounds.at_least, self.contents.is_free)
+        contents, at_least = self.contents, self.bounds.at_least
+        result = with_elements(op, named, result, at_least, contents.is_free, self._usual_of)
         result = self.simplified(result) if self.equations else result
         if any(map(is_, repeat(result), named.values())):
             result = anew(result)  # another tensor, of which other things may be known

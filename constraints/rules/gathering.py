@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..contents.dtypes import INTEGRAL
+from ..contents.values import greatest
 from ..ir.language import Affine, Context, Number, Shape, Tensor, product
 from ..terms.dims import Dim, minimum
 from ..terms.formula import Formula, all_of, any_of, eq, ge, le, lt, ne
@@ -613,7 +614,8 @@ def one_hot(c: Context, input: Tensor, num_classes: Dim = -1) -> Tensor:
         if nothing is not False:
             some = all_of(ne(size, 0) for size in input.shape if not c.at_least(size, 1))
             c.require(some, "one_hot cannot infer the number of classes from no indices")
-        return Tensor((*input.shape, c.fresh("classes", 1, None)), "int64")
+        most = greatest(input)
+        return Tensor((*input.shape, c.fresh("classes", 1, None) if most is None else most + 1), "int64")
     if not c.at_least(num_classes, 1):
         c.require(ge(num_classes, 1), f"one_hot into {num_classes} classes")
     return Tensor((*input.shape, num_classes), "int64")

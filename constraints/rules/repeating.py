@@ -6,7 +6,8 @@ from typing import Any
 
 from msgspec import structs
 
-from ..ir.language import Context, Layout, Shape, Tensor
+from ..contents.masks import one_dim
+from ..ir.language import Affine, Context, Layout, Shape, Tensor
 from ..terms.dims import Dim, maximum, minimum
 from ..terms.formula import all_of, any_of, eq, ge
 from .common import axes, axis, broadcast, left_out_where_it_is_less, rank_is
@@ -150,8 +151,10 @@ def repeat_interleave(
     if repeats is None:
         rank_is(c, input, "the repeats of repeat_interleave", 1)
         _integral(c, input)
-        total = c.fresh("repeated", 0, None) if output_size is None else output_size
-        return Tensor((total,), input.dtype)
+        if output_size is not None:
+            return Tensor((output_size,), input.dtype)
+        total = _sum(input)
+        return Tensor((c.fresh("repeated", 0, None) if total is None else total,), input.dtype)
     if dim is not None and input.rank == 0:
         c.refuse("repeat_interleave along a dim takes a tensor that has dims", IndexError)
     shape = (input.numel,) if dim is None else input.shape
@@ -182,8 +185,20 @@ def _total(c: Context, repeats: Tensor, size: Dim, output_size: Dim | None) -> D
     c.require(any_of((eq(count, size), one_for_all)), f"there are {count} repeats for {size} elements")
     if output_size is not None:
         return output_size if c.choose(ge(size, 1), "the size of the result") else 0
+    if (each := one_dim(repeats)) is not None:
+        return size * each
+    if count == size and (total := _sum(repeats)) is not None:
+        return total
     each = c.fresh("repeated", 0, None)
     return size * each if one_for_all is True else each
+
+
+def _sum(repeats: Tensor) -> Dim | None:
+    """Returns the sum of a vector, where its elements are a linear function of their indices; else None."""
+    match repeats:
+        case Tensor((n,), _, _, Affine(start, steps)):
+            return n * start + sum(step for _, step in steps) * (n * (n - 1) // 2)
+    return None
 
 
 # --- roll, flip, rotate ----------------------------------------------------------------------------------

@@ -129,6 +129,8 @@ EXACT: list[tuple[Callable[[Tensor, Tensor], Any], str]] = [
     (lambda rel, x: rel[torch.unravel_index(arange(n(x)), (2, n(x)))[1]], "q <= R"),
     (lambda rel, x: rel[torch.bucketize(arange(n(x)), arange(3))], "q <= R or 4 <= R"),
     (lambda rel, x: rel[arange(n(x)).unique()], "q <= R"),
+    (lambda rel, x: rel[arange(n(x)).unique(return_inverse=True)[1]], "q <= R"),
+    (lambda rel, x: rel[arange(n(x)).unique_consecutive(return_counts=True)[1]], "2 <= R"),
     (lambda rel, x: rel[arange(n(x)) ** 2], "(q - 1)**2 < R"),
     (lambda rel, x: rel[arange(n(x)).cumsum(0)], "q*(q - 1)//2 < R"),
     (lambda rel, x: rel[arange(n(x)) // 2], "(q - 1)//2 < R"),

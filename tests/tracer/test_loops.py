@@ -1028,10 +1028,15 @@ def number(x: Tensor) -> Any:
     return 0 if x.shape[0] > 3 else x
 
 
+def number_is_indexed(x: Tensor) -> Any:
+    found = number(x)
+    return found[..., None]
+
+
 @pytest.mark.parametrize("target", [
     sum_of_none, sum_of_none_is_transposed,
     lambda x: next(zip(number(x), x, strict=True))[0], lambda x: sum(number(x)),
-    lambda x: number(x)[..., None],
+    number_is_indexed,
     lambda x: len(number(x)) * x, lambda x: list(x.shape[0] if x.shape[0] > 3 else x),
     lambda x: nn.functional.glu(number(x), 0), lambda x: functools.reduce(torch.add, number(x)),
 ])  # fmt: skip

@@ -488,7 +488,8 @@ def an_attribute_that_is_missing(x: Tensor) -> Tensor:
 
 
 def what_is_no_tensor(x: Tensor) -> Tensor:
-    return torch.cat([x, x if x.shape[0] > 3 else None])
+    other = x if x.shape[0] > 3 else None
+    return torch.cat([x, other])
 
 
 def by_a_caller(x: Tensor) -> Tensor:

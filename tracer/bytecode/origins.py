@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import dis
 import functools
 import linecache
 import os
-import re
-import traceback
-from collections.abc import Iterator
-from types import CodeType, FrameType, TracebackType
-from typing import Any, Final, TypeAlias
+from types import CodeType, FrameType
+from typing import Any, TypeAlias
 
 import torch
 
@@ -47,6 +43,12 @@ def is_inner(filename: str) -> bool:
     not to the user.
     """
     return filename.startswith(_INNER)
+
+
+@functools.cache
+def is_of_rules(filename: str) -> bool:
+    """Returns whether the file belongs to rules, dims or the solver, whose exceptions are never refusals."""
+    return filename.startswith(_NEVER_REFUSING)
 
 
 @functools.cache
@@ -173,77 +175,3 @@ def of_error(error: BaseException, names: ModuleNames) -> Origin:
 
 REFUSALS = (RuntimeError, ValueError, AssertionError, IndexError, ZeroDivisionError, OverflowError)
 """Exceptions that an eager run raises because of sizes; any other one is a defect of the program."""
-
-
-_MISCALL: Final = re.compile(r"[\w>]\(\) (missing \d+ required|takes (from )?\d+ )")
-
-
-def is_miscall(error: BaseException) -> bool:
-    """Returns whether the program called a function with too many arguments, or too few.
-
-    `f(*x.unbind(0))` may, since a size gives their number.
-    """
-    return type(error) is TypeError and _MISCALL.search(str(error)) is not None and not is_ours(error)
-
-
-def _tracebacks(error: Exception) -> Iterator[TracebackType]:
-    """Yields the traceback entries from the outermost frame to the one that raised the error."""
-    trace = error.__traceback__
-    while trace is not None:
-        yield trace
-        trace = trace.tb_next
-
-
-_TEXTS_OF_PYTHON: Final = re.compile(
-    r"reduce\(\) (of empty iterable|arg 2 must support iteration)"
-    r"|'(int|float|bool|NoneType|Size|Real)' object is not (iterable|subscriptable|callable|reversible)$"
-    r"|object of type '(int|float|bool|NoneType|Size|Real)' has no len\(\)$"
-    r"|expected Tensor as element \d+ in argument \d+, but got (int|float|str|bool|NoneType|Size)$"
-)
-
-
-_PLAIN: Final = (int, float, bool, type(None))
-"""Types of which a value is the program's own: the recording puts none in place of another."""
-
-
-def has_attributes(value: object) -> bool:
-    """Returns whether the program may have set an attribute of the value."""
-    return type(value) not in _PLAIN
-
-
-def is_by_sizes(error: Exception) -> bool:
-    """Returns whether a program on this path raises the error in an eager run, too, though its type is not
-    among `REFUSALS`.
-
-    So it is where the program's own code says `raise`, where torch's tensors lack the attribute, too, and
-    where Python values are in place of tensors.
-    """
-    if isinstance(error, TypeError) and _TEXTS_OF_PYTHON.match(str(error)):
-        return True
-    if isinstance(error, AttributeError) and not has_attributes(error.obj):
-        return True
-    if isinstance(error, AttributeError) and isinstance(error.obj, torch.Tensor):
-        return error.name is not None and not hasattr(torch.Tensor, error.name)
-    *_, last = _tracebacks(error)
-    code, context = last.tb_frame.f_code, error.__context__
-    raises = dis.opname[code.co_code[last.tb_lasti]] == "RAISE_VARARGS" and not is_inner(code.co_filename)
-    return raises and (context is None or isinstance(context, REFUSALS))
-
-
-def is_defect(error: BaseException) -> bool:
-    """Returns whether the exception, whose type is that of a refusal, is not caused by the program's sizes.
-
-    Rules refuse by an exception of their own, so any other exception from rules, dims or solver is a defect
-    of theirs. A recursion that is too deep implies nothing about sizes, nor does an error of torch's that a
-    symbolic size caused.
-    """
-    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
-    if isinstance(error, RecursionError) or "SymInt" in str(error):
-        return True
-    return frame.f_code.co_filename.startswith(_NEVER_REFUSING)
-
-
-def is_ours(error: BaseException) -> bool:
-    """Returns whether this package itself raised the exception."""
-    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
-    return frame.f_code.co_filename.startswith(_OUR_FOLDERS)

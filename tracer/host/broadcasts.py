@@ -15,6 +15,10 @@ OF_SHAPES: Final = (
     (_conversions, "_broadcast_shapes"), (fake_impls, "infer_size"),
 )  # fmt: skip
 """Places of functions that take shapes and say what they broadcast to."""
+infer_size: Final = torch._C._infer_size
+"""The shape that two of type `torch.Size` broadcast to."""
+OF_TWO_SIZES: Final = torch._C.__name__, infer_size.__name__
+"""The place of that function: the names of its module and its own."""
 OF_RESULTS: Final = (_refs, "_maybe_broadcast"), (_meta_registrations, "_maybe_broadcast")
 """Places of functions that make tensors have one shape, to find out what an operator returns."""
 

@@ -9,8 +9,9 @@ from itertools import chain, compress, filterfalse, islice
 from typing import Any, Final, TypeAlias
 
 import torch
+from torch.nn.modules.lazy import LazyModuleMixin
 
-from .modules import children_of
+from .modules import buffers_of, children_of, parameters_of
 
 _CONTAINERS: Final = frozenset({list, dict, set, OrderedDict})
 
@@ -55,12 +56,18 @@ class ModelState:
         self._held = [*held, *(c.values() for c in held if isinstance(c, dict))]
         self._sizes, self._members = [*map(len, held)], [*chain.from_iterable(self._held)]
         """How much there is in each container, and what it is: keys, members, and the values of dicts."""
+        lazy = [module for _, module in modules if isinstance(module, LazyModuleMixin)]
+        self._lazy = [*lazy, *chain.from_iterable(map(_tensors_of, lazy))]
+        self._kinds = [*map(type, self._lazy)]
+        """The classes of lazy modules and of their tensors, which change with the first input."""
 
     def _is_same(self) -> bool:
         """Returns whether nothing has changed, by identity, since tensors have no truth to compare; names are
         texts.
         """
         if [*map(len, self._attributes)] != self._lengths or any(self._empty):
+            return False
+        if [*map(type, self._lazy)] != self._kinds:
             return False
         if [*map(len, self._held[: len(self._filled)])] != self._sizes:
             return False
@@ -75,6 +82,9 @@ class ModelState:
         """Restores every attribute; returns the names of those that the run had changed."""
         if self._is_same():
             return []
+        for lazy, kind in zip(self._lazy, self._kinds, strict=True):
+            if type(lazy) is not kind:
+                lazy.__class__ = kind
         names, values = iter(self._names), iter(self._values)
         before = [dict(zip(islice(names, n), islice(values, n), strict=True)) for n in self._lengths]
         changed: list[str] = []
@@ -85,6 +95,11 @@ class ModelState:
         for path, attributes in zip(self._paths, before, strict=True):
             changed += [_name(path, key) for key, value in attributes.items() if id(value) in refilled]
         return changed
+
+
+def _tensors_of(module: torch.nn.Module) -> Iterator[torch.Tensor]:
+    held = chain(parameters_of(module).values(), buffers_of(module).values())
+    return (tensor for tensor in held if tensor is not None)
 
 
 def _name(path: str, key: str) -> str:

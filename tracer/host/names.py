@@ -79,6 +79,7 @@ NAMES: Final = {
     # Exported programs and how they are traced: `exports.py`, `broadcasts.py`.
     **_rows(_SEEN, "exported programs can neither be read nor made", {
         "torch": "_meta_registrations _refs",
+        "torch._C": "_infer_size",
         "torch._prims_common": "compute_elementwise_output_logical_to_physical_perm",
         "torch._refs": "_broadcast_shapes _maybe_broadcast _conversions",
         "torch._subclasses": "fake_impls",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any, Final
 
 import torch
@@ -41,6 +42,14 @@ def qualified_name(function: Any) -> str:
 def home_of(function: Any) -> str:
     """The module of a function; of an operator, the name under which a program finds it."""
     return str(getattr(function, "__module__", "")).replace("torch._ops", "torch.ops", 1)
+
+
+def is_operator(function: Any) -> bool:
+    """Whether it is a function of torch's C code that computes with tensors and has no other effect."""
+    if getattr(torch._C._VariableFunctions, getattr(function, "__name__", ""), None) is function:
+        return True
+    home = getattr(function, "__self__", None)
+    return isinstance(home, ModuleType) and home.__name__.startswith(torch._C.__name__ + ".")
 
 
 def all_operators() -> list[str]:

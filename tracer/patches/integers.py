@@ -17,10 +17,11 @@ from typing import Any, Final
 
 import torch
 
+from ..bytecode.operations import hands_on
 from ..values import sequences
 from ..values.numbers import Real, Size
 from ..values.symbolic import SymbolicTensor, item
-from . import named_axes
+from . import named_axes, shapes
 
 ARRAYS: tuple[type, ...] = ()
 """Arrays that hold sizes, if NumPy is installed."""
@@ -32,6 +33,7 @@ if importlib.util.find_spec("numpy") is not None:
     _OF_NUMPY = {**arrays.FUNCTIONS, **arrays_of_tensors.FUNCTIONS}
 
 
+@hands_on
 def symbolic_int(*args: Any, **kwargs: Any) -> Any:
     """Returns `int`; a size stays as it is, and a fraction of sizes is truncated to a size."""
     if len(args) == 1 and not kwargs:
@@ -49,6 +51,7 @@ def symbolic_int(*args: Any, **kwargs: Any) -> Any:
     return builtins.int(*args, **kwargs)
 
 
+@hands_on
 def symbolic_float(*args: Any, **kwargs: Any) -> Any:
     """Returns `float`; a value that depends on sizes stays as it is."""
     if len(args) == 1 and not kwargs:
@@ -62,6 +65,7 @@ def symbolic_float(*args: Any, **kwargs: Any) -> Any:
     return builtins.float(*args, **kwargs)
 
 
+@hands_on
 def _sqrt(x: Any, /) -> Any:
     """Returns `math.sqrt`; for a size, a float that remembers its square."""
     value = x.real() if type(x) is Size else x
@@ -72,6 +76,7 @@ def _sqrt(x: Any, /) -> Any:
     return value.through(_PLAIN["math", "sqrt"], 0.0, None)
 
 
+@hands_on
 def _isqrt(n: Any, /) -> Any:
     if type(n) is Size and n >= 0:
         return math.floor(_sqrt(n))
@@ -81,6 +86,7 @@ def _isqrt(n: Any, /) -> Any:
 def _rising(name: str, above: float | None = None, upto: float | None = None) -> Callable[..., Any]:
     """Returns the stand-in for an increasing function of `math`, between the bounds of its arguments."""
 
+    @hands_on
     def call(x: Any, /, *more: Any) -> Any:
         plain = _PLAIN["math", name]
         value = x.real() if type(x) is Size else x
@@ -92,17 +98,20 @@ def _rising(name: str, above: float | None = None, upto: float | None = None) ->
     return call
 
 
+@hands_on
 def _pow(x: Any, y: Any, /) -> Any:
     """Returns `math.pow`, which is `**` of floats."""
     value = x.real() if type(x) is Size else x
     return value ** builtins.float(y) if type(value) is Real else _PLAIN["math", "pow"](x, y)
 
 
+@hands_on
 def _fabs(x: Any, /) -> Any:
     value = x.real() if type(x) is Size else x
     return abs(value) if type(value) is Real else _PLAIN["math", "fabs"](x)
 
 
+@hands_on
 def _gcd(*numbers: Any) -> Any:
     """Returns `math.gcd`; for a size and a number, it branches on which divisors of the number divide the
     size.
@@ -115,6 +124,7 @@ def _gcd(*numbers: Any) -> Any:
     return next(d for d in divisors if n % d == 0)
 
 
+@hands_on
 def _from_numpy(array: Any, /) -> Any:
     """Returns `torch.from_numpy`, which here takes arrays without data, too."""
     if type(array) not in ARRAYS:
@@ -138,6 +148,7 @@ FUNCTIONS: Final[Mapping[tuple[str, str], Callable[..., Any]]] = {
     **{("numpy", name): function for name, function in _OF_NUMPY.items()},
     **named_axes.FUNCTIONS,
     **sequences.FUNCTIONS,
+    **shapes.FUNCTIONS,
 }
 """By module and name, the stand-ins for functions that need numbers."""
 _PLAIN: Final[Mapping[tuple[str, str], Callable[..., Any]]] = {

@@ -29,7 +29,7 @@ from ..values.symbolic import RowSizes, Sizes, SymbolicTensor
 from .integers import FUNCTIONS, plain_functions, symbolic_float, symbolic_int
 
 
-class _TypeStandIn(type):
+class TypeStandIn(type):
     """The class of a stand-in for a type, whose `isinstance`, comparison and attributes are those of the
     type.
     """
@@ -74,7 +74,7 @@ class _TypeStandIn(type):
 
 
 def _of_type(real: type, call: Callable[..., Any]) -> Any:
-    return _TypeStandIn(real.__name__, (), {"real": real, "call": staticmethod(call)})
+    return TypeStandIn(real.__name__, (), {"real": real, "call": staticmethod(call)})
 
 
 TYPES: Final[Mapping[type, type]] = {

@@ -30,7 +30,7 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import BuiltinFunctionType, CodeType, FrameType, ModuleType
-from typing import Any, Final, Literal, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn
 
 import torch
 from msgspec import structs
@@ -70,16 +70,12 @@ from ...constraints.terms.formula import Formula, all_of, any_of, eq, free_symbo
 from ...constraints.terms.intervals import interval
 from ...constraints.terms.rows import Deeper
 from ..bytecode.handlers import is_guarded
+from ..bytecode.operations import hands_on
 from ..bytecode.origins import (
     REFUSALS,
     ModuleNames,
     caller,
-    has_attributes,
     here,
-    is_by_sizes,
-    is_defect,
-    is_miscall,
-    is_ours,
     of_error,
 )
 from ..bytecode.spread import SpeltOut, Spread
@@ -90,8 +86,9 @@ from ..host.modules import buffers_of, parameters_of
 from ..host.operators import OpOverload, qualified_name, schema_of
 from ..host.patches import Patch, together
 from ..host.surroundings import seed, surroundings_kept
-from ..host.tensors import CALLS_WITH_OVERRIDES, overrides_off
+from ..host.tensors import CALLS_WITH_OVERRIDES, overrides_off, storage_id
 from ..patches import autocast
+from ..patches.blame import has_attributes, is_ours, is_programs
 from ..patches.caches import forgetting
 from ..patches.chosen_modules import chosen_modules
 from ..patches.higher_order import entered, uncompiled
@@ -153,6 +150,11 @@ _NOT_AGAIN = "the program does not do the same when it is run again"
 
 class NotCallable(Exception):
     """Raised where the target cannot be called as the spec says, or fails for a reason other than sizes."""
+
+    def __init__(self, problem: str, origin: Origin | None = None) -> None:
+        super().__init__(problem)
+        self.origin = origin or Origin()
+        """The line of the program that fails, if one does."""
 
 
 class GaveUp(BaseException):
@@ -223,6 +225,7 @@ def _recorded(
     incomplete = ""
     limits: dict[str, tuple[int, Origin]] = {}
     guessed: dict[int, frozenset[int]] = {}
+    failed = False
     first = spec
     while pending:
         if not paths:
@@ -239,6 +242,7 @@ def _recorded(
             with collector_at_rest():
                 paths.append(run.run())
             guessed[len(paths) - 1] = frozenset(run.guessed)
+            failed = run.failed
             pending.extend(run.forks)
             if (run.is_narrowed and pending) or (run.is_astray and run.spec is not first):
                 pending, paths = [()], []
@@ -265,6 +269,9 @@ def _recorded(
         changed.update(dict.fromkeys(state.restore()))
         if progress:
             progress(len(paths))
+    if failed and len(paths) == 1:
+        end = paths[0].end
+        raise NotCallable(f"the target fails for a reason other than sizes: {end.reason}", end.origin)
     paths = without_idle(paths, guessed, oracle)
     paths[:1] = [dataclasses.replace(p, notes=(*p.notes, *_limits(limits))) for p in paths[:1]]
     return System(spec.domain, tuple(paths), incomplete), list(changed)
@@ -425,6 +432,8 @@ class Recording(Recorder):
         """Whether the requirements of a call are being examined whose refusal the program would catch."""
         self._warns = _warnings()
         """The handling of warnings when the run begins."""
+        self.failed = False
+        """Whether an error of the program's has ended the run whose type is not that of a refusal."""
         self._stopped: BaseException | None = None
         """The reason why the run has to end, whatever the program catches."""
         self._made: list[BranchDecision] = []
@@ -517,21 +526,14 @@ class Recording(Recorder):
             raise
         except GaveUp as reason:
             end = End("gave-up", str(reason), of_error(reason, self.names))
-        except REFUSALS as error:
-            told = f"{type(error).__name__}: {error}"
-            how: Literal["raised", "gave-up"] = "gave-up" if is_defect(error) else "raised"
-            who = "the recorder failed: " if is_ours(error) and how == "gave-up" else ""
-            end = End(how, who + told, of_error(error, self.names))
         except Exception as error:  # noqa: BLE001 (the target is the user's code)
-            # Whatever else a user's program raises is told, with its line, as no matter of sizes, unless they
-            # have brought it there. What a loop hands on has none of the attributes that the program has set.
-            by_sizes = any(made.asked is not None and not made.forced for made in self._made)
+            # What a loop hands on has none of the attributes that the program has set.
             lost = isinstance(error, AttributeError) and has_attributes(error.obj) and bool(self.loops.ended)
-            by_sizes &= not lost
-            programs = is_by_sizes(error)
-            how = "raised" if is_miscall(error) or (by_sizes and programs) else "gave-up"
-            who = "the recorder failed: " if is_ours(error) and how == "gave-up" and not programs else ""
-            end = End(how, f"{who}{type(error).__name__}: {error}", of_error(error, self.names))
+            programs = not lost and is_programs(error)
+            who = "the recorder failed: " if is_ours(error) and not programs else ""
+            told = f"{who}{type(error).__name__}: {error}"
+            end = End("raised" if programs else "gave-up", told, of_error(error, self.names))
+            self.failed = programs and not isinstance(error, REFUSALS)
         finally:
             failure = self.loops.finish()
         if failure is not None:
@@ -1197,9 +1199,9 @@ class Recording(Recorder):
                 raise self.loops.fails(Written(site, reason, {}))
             self.give_up(reason)
         symbolic = SymbolicTensor(self, value, ref, tensor.dtype)
-        if (stored := _storage(tensor)) is not None:
-            _, memory = self._storages.setdefault(stored.data_ptr(), (stored, Memory()))
-            symbolic.memory = Within(memory, int(tensor.storage_offset()))
+        if (placed := _placed(tensor)) is not None:
+            _, memory = self._storages.setdefault(placed.key, (placed.storage, Memory()))
+            symbolic.memory = Within(memory, placed.offset)
             symbolic.is_written()
         self.overwritten[id(tensor)] = tensor, symbolic
         return symbolic
@@ -1212,8 +1214,8 @@ class Recording(Recorder):
         _, found = self.overwritten.get(id(tensor), (tensor, tensor))
         if found is not tensor or isinstance(tensor, SymbolicTensor) or not self._storages:
             return found
-        stored = _storage(tensor)
-        if stored is None or stored.data_ptr() not in self._storages:
+        placed = _placed(tensor)
+        if placed is None or placed.key not in self._storages:
             return tensor
         _, known, ref = self.real_tensor(tensor)
         return self._overwrite(tensor, structs.replace(known, elements=UNTRACKED), ref)
@@ -1293,10 +1295,22 @@ class Recording(Recorder):
 EQUALITIES: Final = frozenset({"equal", "allclose"})
 
 
-def _storage(tensor: torch.Tensor) -> Any:
-    """Returns the storage of a real tensor, None for one without strides."""
-    with overrides_off():
-        return tensor.untyped_storage() if tensor.layout is torch.strided else None
+class _Placed(NamedTuple):
+    """The place of a real tensor in memory."""
+
+    storage: torch.UntypedStorage
+    offset: int
+    key: int
+    """The address of the storage; its identity if it is empty, since all of these have the address 0."""
+
+
+def _placed(tensor: torch.Tensor) -> _Placed | None:
+    """Returns the place of a real tensor, None for one without strides."""
+    with overrides_off():  # a subclass may refuse to tell, such as a parameter without sizes yet
+        if tensor.layout is not torch.strided:
+            return None
+        stored = tensor.untyped_storage()
+        return _Placed(stored, int(tensor.storage_offset()), stored.data_ptr() or storage_id(stored))
 
 
 _COMING = Node("", (), (), Origin())
@@ -1395,6 +1409,7 @@ class _Mode(TorchFunctionMode):
         super().__exit__(*error)  # type: ignore[no-untyped-call]
         self.writes.undo()
 
+    @hands_on
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Records a call, or runs it if it has no symbolic arguments.
 

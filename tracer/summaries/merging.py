@@ -37,9 +37,10 @@ from ...constraints.terms.dims import Dim, sym
 from ...constraints.terms.formula import Formula, all_of, eq, implies, negate
 from ...constraints.terms.joining import plain, proposals
 from ..bytecode.handlers import is_guarded
-from ..bytecode.origins import REFUSALS, here, is_defect, of_error
+from ..bytecode.origins import REFUSALS, here, of_error
 from ..host.patches import Patch
 from ..host.tensors import overrides_off
+from ..patches.blame import is_programs
 from ..recorder import Recorder
 from ..values.numbers import size
 from .cells import Cell, sizes_of, weakened, with_sizes
@@ -289,7 +290,8 @@ class MergedCall:
         try:
             value = self._call()
         except REFUSALS as error:
-            if self.turns and (is_defect(error) or is_guarded(type(self.run).run.__code__, type(error))):
+            guarded = is_guarded(type(self.run).run.__code__, type(error))
+            if self.turns and (guarded or not is_programs(error)):
                 self.fail(f"a way raises {error!r}, which is caught")
             raised = error
         except WayRefused as error:

@@ -35,6 +35,7 @@ from ...constraints.terms.forall import affine, for_all, slope
 from ...constraints.terms.formula import Formula, all_of, eq, free_symbols, ge, le, lt
 from ...constraints.terms.rows import place_of
 from ..bytecode.codes import instruction, instructions
+from ..bytecode.operations import hands_on
 from ..bytecode.origins import here
 from ..host.interpreter import frame_above, set_type
 from ..host.operators import pad_sequence
@@ -86,6 +87,7 @@ def length(lazy: Lazy) -> Any:
     return size(lazy.run, maximum(lazy.count, 0) if negative else lazy.count)
 
 
+@hands_on
 def _index(run: Recorder, key: Any, count: Dim) -> Dim:
     """Returns an index counted from the front.
 
@@ -841,6 +843,7 @@ def joined(op: str, named: Mapping[str, Any], counts: tuple[Dim, ...], once: Ten
 # --- what stands for Python's names ----------------------------------------------------------------------
 
 
+@hands_on
 def symbolic_range(*args: Any) -> Any:
     """Returns the `range` of sizes."""
     run: Any = next((a.run for a in args if type(a) is Size), None)
@@ -872,12 +875,14 @@ def _step(run: Recorder, step: Any, low: Dim | None, high: Dim | None) -> Dim:
     return by if isinstance(ceildiv(high - low, by), int) and run.truth(ge(by, 1)) else int(step)
 
 
+@hands_on
 def symbolic_len(x: Any, /) -> Any:
     """Returns `len(x)`, a size for a symbolic sequence or a tensor."""
     found = lazy(x)
     return builtins.len(x) if found is None else length(found)
 
 
+@hands_on
 def symbolic_enumerate(iterable: Any, start: Any = 0) -> Any:
     found = lazy(iterable)
     if found is None:
@@ -887,6 +892,7 @@ def symbolic_enumerate(iterable: Any, start: Any = 0) -> Any:
     return Lazy(run, found.count, lambda k: (size(run, k + first), found.at(k)))
 
 
+@hands_on
 def symbolic_zip(*iterables: Any, strict: bool = False) -> Any:
     """Returns `zip`: as long as the shortest sequence; with `strict`, all must have one length."""
     found = [lazy(i) for i in iterables]
@@ -900,11 +906,13 @@ def symbolic_zip(*iterables: Any, strict: bool = False) -> Any:
     return Lazy(first.run, count, lambda k: (*(f.at(k) for f in all_lazy),))
 
 
+@hands_on
 def symbolic_reversed(x: Any, /) -> Any:
     found = lazy(x)
     return builtins.reversed(x) if found is None else reversed(found)
 
 
+@hands_on
 def symbolic_list(x: Any = (), /) -> Any:
     found = lazy(x)
     if type(x) in (Repeating, RepeatingTuple):
@@ -915,11 +923,13 @@ def symbolic_list(x: Any = (), /) -> Any:
     return [element for element in x] if _expression(x) else builtins.list(x)  # noqa: C416
 
 
+@hands_on
 def symbolic_tuple(x: Any = (), /) -> Any:
     members = symbolic_list(x)
     return RepeatingTuple(physical(members)) if type(members) is Repeating else builtins.tuple(members)
 
 
+@hands_on
 def symbolic_sum(x: Any, /, start: Any = 0) -> Any:
     """Returns `sum`, computed by a loop that can be summarised."""
     if lazy(x) is None and not _expression(x):
@@ -930,6 +940,7 @@ def symbolic_sum(x: Any, /, start: Any = 0) -> Any:
     return result
 
 
+@hands_on
 def _reduce(function: Any, iterable: Any, *initial: Any) -> Any:
     """Returns `functools.reduce`, computed by a loop that can be summarised."""
     found = lazy(iterable)
@@ -949,6 +960,7 @@ def _reduce(function: Any, iterable: Any, *initial: Any) -> Any:
 _REDUCE = functools.reduce
 
 
+@hands_on
 def symbolic_max(*args: Any, **kwargs: Any) -> Any:
     """Returns `max`; among sizes that the data decide, one for each iteration, it is one of them."""
     if len(args) == 1 and not kwargs and (lazy(args[0]) is not None or _expression(args[0])):
@@ -961,6 +973,7 @@ def symbolic_max(*args: Any, **kwargs: Any) -> Any:
     return builtins.max(*args, **kwargs)
 
 
+@hands_on
 def _pad_sequence(sequences: Any, *args: Any, **kwargs: Any) -> Any:
     """Returns `torch.nn.utils.rnn.pad_sequence`, called with a tuple of the sequences."""
     if type(sequences) not in SEVERAL:

@@ -266,10 +266,11 @@ def _at(value: Value, values: Mapping[str, int]) -> Value:
 def _outcome(
     target: Callable[..., Any], spec: Spec, values: Mapping[str, int], how: str, fill: Fill, limits: RunLimits
 ) -> Outcome:
-    from ...tracer.bytecode.origins import REFUSALS, ModuleNames, is_miscall, of_error
+    from ...tracer.bytecode.origins import REFUSALS, ModuleNames, of_error
     from ...tracer.host.deadline import BrokenOff, until
     from ...tracer.host.model_state import submodules
     from ...tracer.host.surroundings import seed
+    from ...tracer.patches.blame import is_programs
     from ...tracer.patches.caches import forgetting
     from ...tracer.patches.named_axes import refusals
     from ...tracer.patches.stand_ins import sources_of
@@ -297,7 +298,7 @@ def _outcome(
             return Inconclusive(told, isinstance(error, RecursionError), of_error(error, ModuleNames(target)))
         return RunRefused(how, str(error).strip(), type(error).__name__, of_error(error, ModuleNames(target)))
     except Exception as error:  # noqa: BLE001 (the user's program may raise anything; it is told)
-        if is_miscall(error):
+        if is_programs(error):
             return RunRefused(how, str(error), type(error).__name__, of_error(error, ModuleNames(target)))
         return Inconclusive(f"{type(error).__name__}: {error}", True, of_error(error, ModuleNames(target)))
     return Ran(how)

@@ -61,7 +61,7 @@ class PythonSource:
                     held=self._replayer.held(),
                 )
         except DoesNotFit as error:
-            raise TargetError(str(error)) from None
+            raise TargetError(str(error), origin=error.origin) from None
         self._replayer.see(system)
         return system, changed
 

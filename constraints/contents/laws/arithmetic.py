@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from ...ir.language import UNTRACKED, Affine, Elements, Piece, Pieces, Ratio, Span, Tensor, Truths
 from ...terms.dims import Dim, Term, ceildiv, maximum, minimum, substitute
-from ...terms.formula import all_of, any_of, ge
+from ...terms.formula import Formula, all_of, any_of, ge, negate
 from ..cycles import is_run, modulo, two_ends
 from ..dtypes import DIGITS, INTEGRAL, SMALL, limits
 from ..functions import (
@@ -476,7 +476,19 @@ def where_chosen(call: NamedCall) -> Elements | Pieces:
             taken = _between(a, axis, first, last, size)
             others = _between(b, axis, last, first, size)
             return union([taken, others])
-    return union([a, b], attained=on_data, by_data=on_data)
+    if not on_data:
+        return union([a, b], attained=False)
+    never, always = call.usual(condition)
+    apart = call.is_free(condition)  # else it may choose by the numbers between which it chooses
+    sides = (_at(a, negate(never), apart or not a.by_data), _at(b, negate(always), apart or not b.by_data))
+    return union([*sides], by_data=True)
+
+
+def _at(pieces: Pieces, given: Formula, attained: bool) -> Pieces:
+    """Returns the pieces at these sizes only, perhaps not all of their elements."""
+    return replace(pieces, pieces=tuple(
+        replace(p, given=all_of((p.given, given)), attained=p.attained and attained) for p in pieces.pieces
+    ))  # fmt: skip
 
 
 def filled_where(call: NamedCall) -> Elements | Pieces:

@@ -8,6 +8,7 @@ from typing import Any, Final, TypeAlias
 
 from ...ir.language import Affine, Elements, Pieces, Proportion, Quotient, Tensor
 from ...terms.dims import Term
+from ...terms.formula import Formula
 from ..dtypes import SMALL
 from ..functions import AtLeast
 from ..shaping import stretched
@@ -28,6 +29,8 @@ class NamedCall:
     at_least: AtLeast
     is_free: Callable[[Tensor], bool] = lambda tensor: False
     """Returns whether the user gives the elements of a tensor independently of each other: any occur."""
+    usual: Callable[[Tensor], tuple[Formula, Formula]] = lambda tensor: (False, False)
+    """Returns the sizes at which no data make a mask true, and those at which all do."""
 
     @property
     def input(self) -> Tensor:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ...ir.language import UNTRACKED, Elements, Pieces, Slice, Span, Tensor
+from ...ir.language import UNTRACKED, Affine, Elements, Pieces, Slice, Span, Tensor
 from ...terms.dims import Dim, maximum
 from ..cycles import modulo
 from ..functions import AtLeast, divided
@@ -101,15 +101,18 @@ def _digit(found: Pieces, below: Dim, size: Dim, at_least: AtLeast) -> Elements 
 
 def _unique(call: NamedCall) -> Iterable[Elements | Pieces]:
     """Yields the distinct elements; the index of each element among them, if asked for; the number of
-    occurrences.
+    occurrences, which is 1 where all are distinct.
     """
     known = of(call.input)
     first, *others = call.result if isinstance(call.result, tuple) else (call.result,)
     yield None if known is None else all_of_them(replace(call, result=first))
-    count = call.input.numel
-    for part in others:
-        least = 0 if part.shape == call.input.shape else 1
-        yield Span(least, count - 1 + least, attained=False, by_data=known is None)
+    dim = call.named.get("dim")
+    count, distinct = (t.numel if dim is None else t.shape[dim] for t in (call.input, first))
+    apart = known is not None and count == distinct
+    indices = Span(0, count - 1, attained=apart, by_data=known is None, dense=apart)
+    occurrences = Affine(1) if apart else Span(1, count, attained=False, by_data=known is None)
+    only_counts = call.named.get("return_counts") and not call.named.get("return_inverse")
+    yield from (occurrences,) if len(others) == 1 and only_counts else (indices, occurrences)[: len(others)]
 
 
 SEVERAL: Mapping[str, Callable[[NamedCall], Iterable[Elements | Pieces]]] = {

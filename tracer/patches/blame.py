@@ -1,0 +1,191 @@
+"""Whose an error is that ends a run: the program's own, which an eager run raises, too, or the recording's.
+
+It is decided by where the error was raised, and by what was handed over there. A `raise` of the program's, or
+of a stand-in in place of Python's, speaks for itself. An error of C code may only be there since a stand-in
+was among the operands (`operations.py`): it is the program's if none was, or if C code raises it for plain
+values of the same types, too.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+import operator
+from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, MethodType
+from typing import Any, Final
+
+import torch
+
+from ..bytecode.operations import HANDING_ON, OPERATORS, Operation, failed, innermost, is_raised
+from ..bytecode.origins import REFUSALS, is_inner, is_of_package, is_of_rules
+from ..host.operators import is_operator
+from ..host.tensors import overrides_off
+from ..values.numbers import Real, Size
+from ..values.symbolic import Sizes, SymbolicTensor
+from .stand_ins import TYPES, TypeStandIn
+
+
+def is_programs(error: Exception) -> bool:
+    """Returns whether an eager run that takes this path raises the error, too."""
+    trace = innermost(error)
+    if trace is None or isinstance(error, RecursionError) or is_of_rules(trace.tb_frame.f_code.co_filename):
+        return False
+    if isinstance(error, AttributeError):
+        return _lacks_attribute(error)
+    code, context = trace.tb_frame.f_code, error.__context__
+    if not is_raised(trace):
+        return _is_of_values(error) or _fails_anyway(error)
+    if isinstance(error, REFUSALS):
+        return not isinstance(context, _OF_TYPES) or is_programs(context)
+    if code in HANDING_ON:
+        return True
+    return not is_inner(code.co_filename) and (context is None or isinstance(context, REFUSALS))
+
+
+def is_ours(error: BaseException) -> bool:
+    """Returns whether this package itself raised the exception, and not for a call of the program's."""
+    trace = innermost(error)
+    code = trace and trace.tb_frame.f_code
+    return code is not None and is_of_package(code.co_filename) and code not in HANDING_ON
+
+
+def has_attributes(value: object) -> bool:
+    """Returns whether the program may have set an attribute of the value."""
+    return type(value) not in (int, float, bool, type(None))
+
+
+_OF_TYPES: Final = TypeError, RuntimeError
+"""The errors by which C code refuses the type of an operand; it refuses values by others."""
+
+
+def _is_of_values(error: Exception) -> bool:
+    """Returns whether C code raised the error for what a value is.
+
+    Python makes a RuntimeError of a StopIteration that leaves a generator.
+    """
+    return isinstance(error, REFUSALS) and (
+        not isinstance(error, _OF_TYPES) or isinstance(error.__cause__, StopIteration)
+    )
+
+
+def _lacks_attribute(error: AttributeError) -> bool:
+    """Returns whether an object of the type that the program sees has no such attribute, either."""
+    kind = type(error.obj)
+    if kind in TYPES:
+        return error.name is not None and not hasattr(TYPES[kind], error.name)
+    if isinstance(error.obj, torch.Tensor):
+        return error.name is not None and not hasattr(torch.Tensor, error.name)
+    return error.name is not None and not _is_stand_in(error.obj)
+
+
+# ---- errors of C code
+
+
+def _fails_anyway(error: Exception) -> bool:
+    """Returns whether the operation that failed does so without the stand-ins of a recording, too."""
+    trace = innermost(error)
+    assert trace is not None
+    code = trace.tb_frame.f_code
+    if is_of_package(code.co_filename) and code not in HANDING_ON:
+        return False
+    operation = failed(trace)
+    if operation is None:
+        return False
+    if _is_python(operation.function):
+        return type(error) is TypeError  # its code has not run: it takes other arguments
+    if operation.args is None:
+        return False
+    if _is_plain(operation.args) and _is_plain(operation.kwargs):
+        return True
+    return type(error) is TypeError and _is_refused(operation)
+
+
+def _is_python(function: Any) -> bool:
+    """Returns whether a call of it runs Python code at once."""
+    if isinstance(function, type):
+        function = getattr(function, "__init__", None)
+    return isinstance(function, FunctionType | MethodType)
+
+
+def _is_refused(operation: Operation) -> bool:
+    """Returns whether plain values of the same types are refused by their types.
+
+    Only functions are tried that have no other effect than their result.
+    """
+    function, args, kwargs = operation
+    method = isinstance(function, MethodDescriptorType) and function.__objclass__ in torch.Tensor.__mro__
+    if not (function in _PURE or is_operator(function) or method):
+        return False
+    try:
+        with overrides_off():
+            function(*map(_plain, args or ()), **{name: _plain(value) for name, value in kwargs.items()})
+    except TypeError:
+        return True
+    except (_NotPlain, *REFUSALS):
+        return False
+    return False
+
+
+_PURE: Final = frozenset({
+    iter, operator.getitem, *OPERATORS.values(), *(f for f in vars(math).values() if callable(f)),
+    *(getattr(builtins, name) for name in "abs bool float int len list max min range".split()),
+    *(getattr(builtins, name) for name in "reversed round sum tuple zip".split()),
+})  # fmt: skip
+
+
+class _NotPlain(Exception):
+    """Raised where no plain value of the same type is known."""
+
+
+def _plain(value: Any) -> Any:
+    """Returns a value of the same type without sizes and data; tensors are on the meta device."""
+    kind = type(value)
+    if isinstance(value, SymbolicTensor) and kind is not SymbolicTensor:
+        raise _NotPlain
+    if isinstance(value, torch.Tensor):
+        rank = getattr(getattr(value, "value", None), "rank", None) if kind is SymbolicTensor else value.dim()
+        return torch.empty((1,) * (rank or 0), dtype=value.dtype, device="meta")
+    if kind in _PLAIN:
+        return _PLAIN[kind]
+    if kind is Sizes:
+        return torch.Size([1] * len(value))
+    if isinstance(value, TypeStandIn):
+        return value.real
+    if kind in (list, tuple, torch.Size):
+        return kind(map(_plain, value))
+    if kind is dict:
+        return {key: _plain(part) for key, part in value.items()}
+    if kind is slice:
+        return slice(_plain(value.start), _plain(value.stop), _plain(value.step))
+    if kind in _THEMSELVES:
+        return value
+    raise _NotPlain
+
+
+_PLAIN: Final = {Size: 1, Real: 1.0}
+_THEMSELVES: Final = (
+    int, float, bool, complex, str, bytes, type(None), type(...), torch.dtype, torch.device, FunctionType,
+    BuiltinFunctionType, MethodDescriptorType,
+)  # fmt: skip
+
+
+def _is_plain(value: Any) -> bool:
+    """Returns whether the value is no stand-in, and holds none."""
+    kind = type(value)
+    if kind in (list, tuple, set, torch.Size):
+        return all(map(_is_plain, value))
+    if kind is dict:
+        return all(map(_is_plain, (*value, *value.values())))
+    if kind is slice:
+        return all(map(_is_plain, (value.start, value.stop, value.step)))
+    if isinstance(value, torch.Tensor):
+        return not _is_stand_in(value)
+    return kind in _THEMSELVES or (isinstance(value, type) and not isinstance(value, TypeStandIn))
+
+
+_PACKAGE: Final = __name__.partition(".")[0] + "."
+
+
+def _is_stand_in(value: object) -> bool:
+    """Returns whether the value is of a type of this package's."""
+    return isinstance(value, TypeStandIn) or type(value).__module__.startswith(_PACKAGE)
