@@ -6,16 +6,17 @@ alike. A claim about some data says nothing there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from ..ir.language import Tensor, Value, product
+from ..ir.language import Cases, Tensor, Value, product
 from ..ir.program import Argument, Input, Node, Ref, refs
 from ..terms.dims import Dim, Term, symbols
 from ..terms.equations import Equations
-from ..terms.formula import Formula, Or, all_of, any_of, eq, free_symbols, ge, negate
+from ..terms.formula import Formula, Or, all_of, any_of, conjuncts, eq, free_symbols, ge, negate
 from .constancy import LAWS, NANS, Made
-from .ranges import Ranges, below
+from .fixed import cases, of_constant, outcomes
+from .ranges import Outlook, Ranges, Usual, below
 
 TEMPLATES: Final[Mapping[str, str]] = {
     **dict.fromkeys("zeros_like ones_like full_like zero fill copy".split(), "input"),
@@ -53,6 +54,8 @@ class Region(NamedTuple):
     """Those where it has no element, or none that it is made of."""
     nan: Formula
     """Those where it, or a number that it is made of, is NaN for all data."""
+    fixed: Cases = ()
+    """Those where each of its elements is a known number, with the numbers."""
 
 
 class Dataless:
@@ -111,6 +114,15 @@ class Dataless:
         found = self._region(ref)
         return any_of((found.plain, found.nan))
 
+    def outlook(self, dataless: Formula, usual: Usual, known: Cases, values: Iterable[int]) -> Outlook:
+        """Returns what sizes say of a condition, given its known cases, and the sizes at which it depends on
+        no data. An outcome that is usual at all sizes is no news.
+        """
+        true, false = outcomes(known)
+        same = any_of((negate(any_of(usual)), *map(self.undecided, values)))
+        unknown = all_of((less(dataless, any_of((true, false))), same))
+        return Outlook(usual, usual.always is not True and true, usual.never is not True and false, unknown)
+
     def region(self, ref: int) -> Formula:
         """Returns the sizes at which the value depends on no data."""
         return self._region(ref).whole
@@ -138,13 +150,31 @@ class Dataless:
 
         plain = region(all_of(r.plain for r in given))
         if made is None:
-            return Region(plain, plain, False)
+            return Region(plain, plain, False, self._fixed(ref, plain, empty))
         nan = [] if made.op in WITHOUT_NAN else [r.nan for r in given]
         nan += [self._possible(NANS[made.op](made)) if made.op in NANS else False, self._by_zero(made)]
         one = self._possible(LAWS[made.op](made)) if made.op in LAWS else False
         same = all_of((any_of((one, *nan)), left))
         whole = any_of((region(all_of(r.whole for r in given)), same))
-        return Region(whole, plain, all_of((any_of(nan), left)))
+        return Region(whole, plain, all_of((any_of(nan), left)), self._fixed(ref, whole, empty))
+
+    def _fixed(self, ref: int, whole: Formula, empty: Formula) -> Cases:
+        """Returns the cases of a value that depends on no data at some sizes."""
+        value, made = self._values.get(ref), self._made.get(ref)
+        none: Cases = () if empty is False else ((empty, None),)
+        if whole is False or value is None or ref in self._overwritten:
+            return none
+        found = of_constant(value)
+        if not found and made is not None:
+            found = cases(made, value, lambda source: self._regions[source].fixed)
+        possible = ((self._possible(where), number) for where, number in found)
+        return (*none, *((where, number) for where, number in possible if where is not False))
+
+    def fixed(self, ref: int) -> Cases:
+        """Returns sizes at which each element of the value is the same known number for all data; None where
+        it has no elements.
+        """
+        return self._region(ref).fixed
 
     def _by_zero(self, made: Made) -> Formula:
         """Returns the sizes at which a divisor, or what a logarithm is taken of, is the same for all data: it
@@ -255,6 +285,14 @@ def _leaves_nothing(condition: Formula, value: Value | None) -> bool:
 
 def _is_like(one: Value, other: Value) -> bool:
     return isinstance(one, Tensor) and isinstance(other, Tensor) and one.shape == other.shape
+
+
+def less(formula: Formula, other: Formula) -> Formula:
+    """Returns the formula where the other one does not hold."""
+    if any(set(_parts(part)) <= set(_parts(other)) for part in conjuncts(formula)):
+        return False
+    rest = any_of(part for part in _parts(formula) if part not in _parts(other))
+    return all_of((rest, negate(other)))
 
 
 def _parts(formula: Formula) -> tuple[Formula, ...]:

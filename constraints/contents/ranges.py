@@ -42,6 +42,24 @@ class Usual(NamedTuple):
         return Usual(self.always, self.never)
 
 
+class Outlook(NamedTuple):
+    """What sizes say of a condition on data: what is usual, the sizes at which it is true, or false, for all
+    data, and those at which it may be the same for all, in a way that is not known.
+    """
+
+    usual: Usual = Usual()
+    true: Formula = False
+    false: Formula = False
+    unknown: Formula = False
+
+    @property
+    def negated(self) -> Outlook:
+        return Outlook(self.usual.negated, self.false, self.true, self.unknown)
+
+
+CLEAR: Final = Outlook()
+
+
 class ProgramValues(Protocol):
     """The calls and values of a program, by reference."""
 
