@@ -80,9 +80,9 @@ def comparison(op: str, known: Cases, number: float) -> Cases:
 
 
 def equality(values: Sequence[Cases]) -> Cases:
-    """Returns the cases in which values of one shape are equal, as those without elements are."""
+    """Returns the cases of the equality of values of one shape; of none it holds."""
     found = [tuple(zip(*chosen, strict=True)) for chosen in combinations(*values)]
-    return tuple((all_of(where), 1) for where, (first, *rest) in found if all(first == n for n in rest))
+    return tuple((all_of(where), int(all(first == n for n in rest))) for where, (first, *rest) in found)
 
 
 def number_of_results(op: str, number: Number, input: Tensor, named: Mapping[str, Any]) -> Dim | None:
@@ -225,18 +225,20 @@ def _broadcast(made: Made, of: CasesOf) -> Iterator[Case]:
 
 def reduction(neutral: Number, keeps: Sequence[float] = (), *, nan: bool = True) -> Law:
     """Returns the law of a reduction, which of nothing is `neutral`. Of equal numbers it is that number, for
-    those that it `keeps`, and NaN of NaN.
+    those that it `keeps`, and NaN of NaN; the sum of n is n times the number.
     """
 
     def law(made: Made, of: CasesOf) -> Iterator[Case]:
         ref = made.ref("input")
         if ref is None or made.place or made.get("ord", "p") not in (None, 2, "fro"):
             return
-        nothing = _without(made)
+        nothing, count = _without(made), made.size(made.get("dim"))
         yield nothing, neutral
         for where, number in of(ref):
             if number is None:
                 yield where, neutral
+            elif made.op == "sum" and isinstance(count, int):
+                yield where, number * count
             elif number in keeps or (nan and number != number):
                 yield all_of((where, negate(nothing))), number
 
@@ -347,6 +349,10 @@ def _divided(a: float, b: float) -> Number:
     return a / b if abs(b) > SMALLEST else _fail()
 
 
+def _rest(a: float, b: float) -> Number:
+    return a % b if math.isfinite(a) and math.isfinite(b) and _is_short(b) else _fail()
+
+
 def _at_zero(number: float) -> Function:
     """Returns a function of which only the value at 0 is known, and that NaN becomes NaN."""
     return lambda x: NAN if x != x else number if x == 0 else _fail()
@@ -427,6 +433,7 @@ LAWS: Final[Mapping[str, Law]] = {
     "mul": elementwise(_times, "input", "other"),
     "div": elementwise(_divided, "input", "other"),
     "reciprocal": elementwise(lambda x: _divided(1, x), "input"),
+    "remainder": elementwise(_rest, "input", "other"),
     "pow": elementwise(_power, "input", "exponent"),
     "minimum": elementwise(_least, "input", "other"),
     "maximum": elementwise(_most, "input", "other"),

@@ -21,6 +21,8 @@ from .values import is_data, of, pieces_of
 Named = Mapping[str, Any]
 NO_DATA: Final = "what data decide elsewhere the sizes decide where there are none, which is not followed"
 
+SAME_DATA: Final = "two results of the same data meet in a condition, which may have one outcome for all data"
+
 
 def _tensor(named: Named) -> Tensor:
     found = named.get("input")

@@ -17,11 +17,12 @@ from msgspec import structs
 from ..contents.dataless import Dataless, less
 from ..contents.fixed import comparison, equality, number_of_results
 from ..contents.following import with_elements
-from ..contents.indices import NO_DATA
+from ..contents.indices import NO_DATA, SAME_DATA
 from ..contents.masks import number_of_true, one_value
 from ..contents.operands import require_elements
 from ..contents.ranges import OPEN, Outlook, Range, Ranges, Usual, compared, range_of
 from ..contents.traits import Contents, is_sparse
+from ..contents.trials import Truth
 from ..contents.values import extremes, ways_of
 from ..ir.dtypes import category
 from ..ir.language import (
@@ -414,6 +415,8 @@ class Generator:
         else:
             total = self.contents.total(self, count)
         if self.is_data(total):
+            if self._counts_matter():
+                self._doubt_relation(mask)
             self._of_nothing("nonzero", total, {"input": mask})
         return total
 
@@ -462,17 +465,17 @@ class Generator:
     def outlook(self, ref: int) -> Outlook:
         """Returns what sizes say of the truth of a value, by its reference."""
         usual = OPEN if self._dataless is None else Ranges(self._dataless).usual(ref)
-        return self._outlook(usual, lambda known: known, ref)
+        return self._outlook(usual, ref, lambda known: known[0])
 
     def outlook_of(self, op: str, ref: int, number: float) -> Outlook:
         """Returns what sizes say of a comparison of the one element of a value with a number."""
         usual = compared(op, self._range_of(ref), range_of(number))
-        return self._outlook(usual, lambda known: comparison(op, known, number), ref)
+        return self._outlook(usual, ref, lambda known: comparison(op, known[0], number))
 
-    def _outlook(self, usual: Usual, compare: Callable[[Cases], Cases], ref: int) -> Outlook:
-        if self._dataless is None or (dataless := self.dataless(ref)) is False:
+    def _outlook(self, usual: Usual, ref: int, truth: Truth) -> Outlook:
+        if self._dataless is None:
             return Outlook(usual)
-        return self._dataless.outlook(dataless, usual, compare(self._dataless.fixed(ref)), (ref,))
+        return self._dataless.outlook(self.dataless(ref), usual, (ref,), truth)
 
     def outlook_equal(self, values: Sequence[int]) -> Outlook:
         """Returns what sizes say of the equality of values."""
@@ -481,9 +484,8 @@ class Generator:
         first, *others = values
         usual = Usual(always=all_of(self._dataless.equal(first, other) for other in others))
         dataless = all_of(self.dataless(ref, empty=True) for ref in values)
-        shapes = {getattr(self.said.values.get(ref), "shape", ref) for ref in values}
-        known = equality([self._dataless.fixed(ref) for ref in values]) if len(shapes) == 1 else ()
-        return self._dataless.outlook(dataless, usual, known, values)
+        one_shape = len({getattr(self.said.values.get(ref), "shape", ref) for ref in values}) == 1
+        return self._dataless.outlook(dataless, usual, values, equality if one_shape else lambda known: ())
 
     def _range_of(self, ref: int | None) -> Range:
         return Range() if ref is None or self._dataless is None else Ranges(self._dataless).of(ref)
@@ -529,6 +531,20 @@ class Generator:
             some = all_of(ge(n, 1) for tensor in given for n in tensor.shape if not self.at_least(n, 1))
             self.approximate(NO_DATA, "accept", some)
 
+    def _counts_matter(self) -> bool:
+        """Returns whether the last call is other than a write of one value to the true elements of a mask."""
+        op, named = self._indexed
+        value = named.get("value")
+        return op not in ("setitem", "index_put") or (isinstance(value, Tensor) and value.rank > 0)
+
+    def _doubt_relation(self, tensor: Tensor) -> None:
+        """Marks a number that data decide as approximate where it depends on how results of the same data are
+        related.
+        """
+        ref = self.contents.name_of(tensor)
+        if ref is not None and self._dataless is not None and self._dataless.is_related(ref):
+            self.approximate(SAME_DATA)
+
     def element(self, tensor: Tensor) -> Dim:
         """Returns the only element of a tensor of integers: the value that sizes decide, or a number that the
         data decides, the same one for every call on one tensor.
@@ -536,6 +552,7 @@ class Generator:
         known, contents = tensor.elements, self.contents
         if isinstance(known, Affine):
             return known.start
+        self._doubt_relation(tensor)
         count = contents.count(tensor) if tensor.dtype != "bool" else None
         if count is not None:
             return contents.total(self, count)

@@ -37,7 +37,7 @@ from msgspec import structs
 from torch.overrides import TorchFunctionMode
 
 from ...constraints.contents.dataless import CONSTANT
-from ...constraints.contents.indices import NO_DATA
+from ...constraints.contents.indices import NO_DATA, SAME_DATA
 from ...constraints.contents.ranges import CLEAR, Outlook
 from ...constraints.contents.writing import assigned, takes_all
 from ...constraints.engine.collector import collector_at_rest
@@ -546,6 +546,8 @@ class Recording(Recorder):
         self.is_astray = end.reason == _NOT_AGAIN
         self._over = True
         said = self.generator.said
+        if end.how == "raised":  # that some data raise refuses no sizes, whether or not there are such data
+            said.notes[:] = [note for note in said.notes if note.reason != SAME_DATA]
         if drawn_by_python() != drawn:
             said.notes.append(Note("approximate", DRAWN, -1))
         return Path(
@@ -727,6 +729,8 @@ class Recording(Recorder):
         if unknown is not False and self.certain(negate(unknown)):
             unknown = False
         outcome = self._branch(None, None) if unknown is False else self.guess(NO_DATA, unknown)
+        if outcome not in outlook.possible:
+            self._approximate(SAME_DATA)
         settled = outlook.usual.always if outcome else outlook.usual.never
         if settled is not False and len(self.conditions) > before:
             self.conditions[-1] = dataclasses.replace(self.conditions[-1], settled=settled)
