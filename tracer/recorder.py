@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 import torch
 
-from ..constraints.contents.ranges import OPEN, Usual
+from ..constraints.contents.ranges import CLEAR, Outlook
 from ..constraints.ir.language import Tensor
 from ..constraints.ir.program import Ref
 from ..constraints.ir.spec import Spec
@@ -86,8 +86,8 @@ class Recorder(Ledger, ABC):
         """Returns a list or a tuple, so many times one after the other."""
 
     @abstractmethod
-    def coin(self, dataless: Formula = False, usual: Usual = OPEN) -> bool:
-        """Returns the outcome of a branch on data, which at some sizes are none, or leave one outcome."""
+    def coin(self, outlook: Outlook = CLEAR) -> bool:
+        """Returns the outcome of a branch on data, which at some sizes leave one outcome."""
 
     @abstractmethod
     def guess(self, reason: str, where: Formula = True) -> bool:
@@ -98,7 +98,7 @@ class Recorder(Ledger, ABC):
         self,
         dtype: str | None,
         dataless: Formula = False,
-        about: Callable[[str, float], Usual] | None = None,
+        about: Callable[[str, float], Outlook] | None = None,
     ) -> Any:
         """Returns a number of this dtype that the data decides, which at some sizes are none."""
 

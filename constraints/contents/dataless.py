@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from ..ir.language import Tensor, Value, product
+from ..ir.language import Cases, Tensor, Value, product
 from ..ir.program import Argument, Input, Node, Ref, refs
 from ..terms.dims import Dim, Term, symbols
 from ..terms.equations import Equations
-from ..terms.formula import Formula, Or, all_of, any_of, eq, free_symbols, ge, negate
+from ..terms.formula import Formula, Or, all_of, any_of, conjuncts, eq, free_symbols, ge, negate
 from .constancy import LAWS, NANS, Made
-from .ranges import Ranges, below
+from .fixed import cases, of_constant, outcomes
+from .ranges import Outlook, Ranges, Usual, below
+from .trials import BOTH, Truth, is_related, possible
 
 TEMPLATES: Final[Mapping[str, str]] = {
     **dict.fromkeys("zeros_like ones_like full_like zero fill copy".split(), "input"),
@@ -28,7 +30,10 @@ RANDOM: Final = frozenset(
     "geometric cauchy log_normal empty empty_like new_empty empty_strided".split()
 )
 """What makes data of its own."""
-SAMPLING: Final = frozenset("multinomial bernoulli poisson binomial dropout native_dropout".split())
+SAMPLING: Final = frozenset(
+    "multinomial bernoulli poisson binomial normal _standard_gamma _sample_dirichlet dropout "
+    "native_dropout".split()
+)
 """What makes data of its own of chances that are given; there may be none but 0 and 1."""
 COPIES: Final = frozenset("clone detach contiguous alias lift_fresh_copy".split())
 OF_ONE: Final = frozenset("sum mean max min amax amin median prod nansum nanmean nanmedian logsumexp".split())
@@ -53,6 +58,8 @@ class Region(NamedTuple):
     """Those where it has no element, or none that it is made of."""
     nan: Formula
     """Those where it, or a number that it is made of, is NaN for all data."""
+    fixed: Cases = ()
+    """Those where each of its elements is a known number, with the numbers."""
 
 
 class Dataless:
@@ -83,6 +90,7 @@ class Dataless:
         """What is drawn at random, with chances that are given."""
         self._overwritten: dict[int, tuple[Formula, Formula]] = {}
         """Where what was left, and what was written over all of a tensor, depends on no data."""
+        self._parameters: set[int] = set()
         self._zero: dict[Dim, Formula] = {}
 
     def overwritten(self, ref: int, region: Formula, whole: Formula) -> None:
@@ -111,6 +119,35 @@ class Dataless:
         found = self._region(ref)
         return any_of((found.plain, found.nan))
 
+    def outlook(self, dataless: Formula, usual: Usual, values: Sequence[int], truth: Truth) -> Outlook:
+        """Returns what sizes say of a condition on values, and those at which the values depend on no data.
+
+        An outcome that is usual at all sizes is no news.
+        """
+        true, false = outcomes(truth([*map(self.fixed, values)]) if dataless is not False else ())
+        same = any_of((negate(any_of(usual)), *map(self.undecided, values)))
+        unknown = all_of((less(dataless, any_of((true, false))), same))
+        news = usual.always is not True and true, usual.never is not True and false
+        settled = True in usual or any(outcome is True for outcome in (true, false))
+        return Outlook(usual, *news, unknown, BOTH if settled else possible(self, values, truth))
+
+    def is_overwritten(self, ref: int) -> bool:
+        """Returns whether something has been written into the value by another name."""
+        return ref in self._overwritten
+
+    def sources(self, ref: int) -> tuple[int, ...]:
+        """Returns the values whose elements a value is made of; none for random numbers."""
+        sources = self._made_of(ref)
+        return () if sources is None or ref in self._sampled else sources
+
+    def is_data(self, ref: int) -> bool:
+        """Returns whether the value is an input of the user's, or drawn at random."""
+        return (self._made_of(ref) is None or ref in self._sampled) and ref not in self._parameters
+
+    def is_related(self, ref: int) -> bool:
+        """Returns whether the value is computed from a relation of two results of the same data."""
+        return is_related(self, (ref,))
+
     def region(self, ref: int) -> Formula:
         """Returns the sizes at which the value depends on no data."""
         return self._region(ref).whole
@@ -138,13 +175,31 @@ class Dataless:
 
         plain = region(all_of(r.plain for r in given))
         if made is None:
-            return Region(plain, plain, False)
+            return Region(plain, plain, False, self._fixed(ref, plain, empty))
         nan = [] if made.op in WITHOUT_NAN else [r.nan for r in given]
         nan += [self._possible(NANS[made.op](made)) if made.op in NANS else False, self._by_zero(made)]
         one = self._possible(LAWS[made.op](made)) if made.op in LAWS else False
         same = all_of((any_of((one, *nan)), left))
         whole = any_of((region(all_of(r.whole for r in given)), same))
-        return Region(whole, plain, all_of((any_of(nan), left)))
+        return Region(whole, plain, all_of((any_of(nan), left)), self._fixed(ref, whole, empty))
+
+    def _fixed(self, ref: int, whole: Formula, empty: Formula) -> Cases:
+        """Returns the cases of a value that depends on no data at some sizes."""
+        value, made = self._values.get(ref), self._made.get(ref)
+        none: Cases = () if empty is False else ((empty, None),)
+        if whole is False or value is None or ref in self._overwritten:
+            return none
+        found = of_constant(value)
+        if not found and made is not None:
+            found = cases(made, value, lambda source: self._regions[source].fixed)
+        possible = ((self._possible(where), number) for where, number in found)
+        return (*none, *((where, number) for where, number in possible if where is not False))
+
+    def fixed(self, ref: int) -> Cases:
+        """Returns sizes at which each element of the value is the same known number for all data; None where
+        it has no elements.
+        """
+        return self._region(ref).fixed
 
     def _by_zero(self, made: Made) -> Formula:
         """Returns the sizes at which a divisor, or what a logarithm is taken of, is the same for all data: it
@@ -211,12 +266,12 @@ class Dataless:
         for given in self._inputs[self._looked_at[0] :]:
             constant = given.parameter and given.name.startswith(CONSTANT)
             self._sources[given.id] = () if constant else None
+            self._parameters.update((given.id,) if given.parameter else ())
         place = self._looked_at[1]
         for node in self._nodes[place:]:
             if not node.results and not node.args:
                 break  # it is being written down
-            made_of = _made_of(node)
-            self._sources.update((result, made_of) for result in node.results)
+            self._sources.update((result, _made_of(node, at)) for at, result in enumerate(node.results))
             self._made.update(
                 (ref, Made(node, at, self._values, self.equal, lambda ref: self._regions[ref].whole))
                 for at, ref in enumerate(node.results)
@@ -257,12 +312,22 @@ def _is_like(one: Value, other: Value) -> bool:
     return isinstance(one, Tensor) and isinstance(other, Tensor) and one.shape == other.shape
 
 
+def less(formula: Formula, other: Formula) -> Formula:
+    """Returns the formula where the other one does not hold."""
+    if any(set(_parts(part)) <= set(_parts(other)) for part in conjuncts(formula)):
+        return False
+    rest = any_of(part for part in _parts(formula) if part not in _parts(other))
+    return all_of((rest, negate(other)))
+
+
 def _parts(formula: Formula) -> tuple[Formula, ...]:
     return formula.parts if isinstance(formula, Or) else (formula,)
 
 
-def _made_of(node: Node) -> tuple[int, ...] | None:
+def _made_of(node: Node, place: int) -> tuple[int, ...] | None:
     op = node.op.rstrip("_") or node.op
+    if op == "broadcast_tensors":
+        return tuple(ref.id for ref in [*refs(dict(node.args)["tensors"])][place : place + 1])
     if op in RANDOM and not any(_names(argument) for name, argument in node.args if name != "input"):
         return None
     template = TEMPLATES.get(op)

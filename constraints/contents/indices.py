@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from msgspec import structs
 
 from ..ir.language import Affine, Context, Direction, Dots, Piece, Pieces, Shape, Tensor, product
 from ..terms.dims import Apply, Dim, Term, lone_atom
-from ..terms.formula import Formula, all_of, any_of, eq, ge, lt, ne, negate
+from ..terms.formula import Formula, all_of, any_of, eq, ge, le, lt, ne, negate
 from .cycles import is_run
 from .dtypes import INTEGRAL
 from .functions import corners
@@ -19,6 +20,8 @@ from .values import is_data, of, pieces_of
 
 Named = Mapping[str, Any]
 NO_DATA: Final = "what data decide elsewhere the sizes decide where there are none, which is not followed"
+
+SAME_DATA: Final = "two results of the same data meet in a condition, which may have one outcome for all data"
 
 
 def _tensor(named: Named) -> Tensor:
@@ -178,7 +181,10 @@ def require_in_range(c: Context, op: str, named: Named, unchecked: Formula) -> N
     choice has to be valid.
     """
     for index, size, wraps in INDICES[op](named):
-        require_data(c, op, index, unchecked, numbers=index.elements is not None)
+        by_kernel = op in CHECKED_BY_KERNEL and not (op == "index_add" and named["input"].rank <= 1)
+        error = RuntimeError if by_kernel else IndexError
+        inside = partial(_is_inside, -size if wraps else 0, size - 1)
+        require_data(c, op, index, inside, error, unchecked, numbers=index.elements is not None)
         require_some(c, op, index, -size if wraps else 0, size - 1)
         if index.elements is None:
             continue
@@ -190,22 +196,40 @@ def require_in_range(c: Context, op: str, named: Named, unchecked: Formula) -> N
         empty = [] if all(c.at_least(n, 1) for n in index.shape) else [eq(product(index.shape), 0)]
         if index.shape or op not in ("getitem", "setitem"):
             empty.append(unchecked)
-        flat = op == "index_add" and named["input"].rank <= 1
-        by_kernel = op in CHECKED_BY_KERNEL and not flat
-        _require(c, op, pieces, size, wraps, empty, RuntimeError if by_kernel else IndexError)
+        _require(c, op, pieces, size, wraps, empty, error)
+
+
+def _is_inside(low: Dim, high: Dim, number: float) -> Formula:
+    return all_of((ge(int(number), low), le(int(number), high)))
 
 
 def require_data(
-    c: Context, op: str, operand: Any, unchecked: Formula = False, *, numbers: bool = False
+    c: Context,
+    op: str,
+    operand: Any,
+    is_valid: Callable[[float], Formula | None],
+    error: type[Exception] = RuntimeError,
+    unchecked: Formula = False,
+    *,
+    numbers: bool = False,
 ) -> None:
-    """Marks the call as approximate where no data decide the elements of an operand that is refused for some
-    data. With `numbers`, all numbers that it may contain are valid.
+    """Requires that elements which no data decide are valid; `is_valid` is None for numbers of which that is
+    not known.
+
+    Where the elements are not known either, the call is marked as approximate. With `numbers`, all numbers
+    that the operand may contain are valid.
     """
     if not isinstance(operand, Tensor) or not is_data(operand):
         return
-    if (dataless := c.dataless(operand, numbers=numbers)) is not False:
-        fine = any_of((negate(dataless), unchecked))
-        approximate(c, f"{op}: {NO_DATA}", fine, "both")
+    known, rest = c.without_data(operand, numbers=numbers)
+    for where, number in known:
+        valid = True if number is None else is_valid(number)
+        if valid is None:
+            rest = any_of((rest, where))
+        elif not c.certain(needed := any_of((negate(where), unchecked, valid))):
+            c.require(needed, f"{op} is given elements that are {number} for all data", error)
+    if rest is not False:
+        approximate(c, f"{op}: {NO_DATA}", any_of((negate(rest), unchecked)), "both")
 
 
 def doubt_places(c: Context, places: Tensor, sizes: Shape) -> None:

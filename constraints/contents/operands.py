@@ -7,6 +7,8 @@ divided by zero, roundings must be exact.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
+from math import isfinite
 from typing import Any, Final
 
 from ..ir.language import Affine, Context, Piece, Proportion, Quotient, Span, Tensor, product
@@ -160,7 +162,26 @@ def _require_operands(c: Context, op: str, named: Named, result: Any) -> None:
     for name in CHECKED.get(op, ()):
         _doubt(c, op, named.get(name))
     for name in REFUSING.get(op, ()):
-        require_data(c, op, named.get(name), numbers=_are_valid(c, op, named.get(name)))
+        operand = named.get(name)
+        if op not in DIVISIONS or getattr(operand, "dtype", None) in WHOLE:
+            is_valid = partial(_is_valid, op, name)
+            require_data(c, op, operand, is_valid, numbers=_are_valid(c, op, operand))
+
+
+def _is_valid(op: str, name: str, number: float) -> bool | None:
+    """Returns whether the operator takes an operand of which each element is the number; None where that is
+    not known.
+    """
+    if op in ASSERTING:
+        return bool(number)
+    if not isfinite(number):
+        return None
+    if op in DIVISIONS or op == "multinomial":
+        return number > 0 or (number != 0 and op in DIVISIONS)
+    for ranged, low, high in RANGES.get(op, ()):
+        if ranged == name:
+            return (low is None or number >= low) and (high is None or number <= high)
+    return None
 
 
 def _are_valid(c: Context, op: str, operand: Any) -> bool:

@@ -16,6 +16,7 @@ from ..ir.program import Ref
 from ..terms.dims import Dim, Term, maximum, minimum
 from ..terms.formula import Formula, all_of, any_of, ge, lt, negate
 from .constancy import Made
+from .dtypes import INTEGRAL
 from .masks import COMPARISONS, MIRRORED, NEGATIONS, truths_of
 from .values import extremes, is_data
 
@@ -40,6 +41,27 @@ class Usual(NamedTuple):
     @property
     def negated(self) -> Usual:
         return Usual(self.always, self.never)
+
+
+class Outlook(NamedTuple):
+    """What sizes say of a condition on data: what is usual, the sizes at which it is true, or false, for all
+    data, and those at which it may be the same for all, in a way that is not known. At other sizes some data
+    give each of the outcomes that are `possible`.
+    """
+
+    usual: Usual = Usual()
+    true: Formula = False
+    false: Formula = False
+    unknown: Formula = False
+    possible: frozenset[bool] = frozenset((True, False))
+
+    @property
+    def negated(self) -> Outlook:
+        possible = frozenset(not outcome for outcome in self.possible)
+        return Outlook(self.usual.negated, self.false, self.true, self.unknown, possible)
+
+
+CLEAR: Final = Outlook()
 
 
 class ProgramValues(Protocol):
@@ -274,6 +296,14 @@ def _times(step: Step) -> Range:
     return Range(0) if step.made.alike() is True or all(r.low in (0, 1) for r in sides) else ANY
 
 
+def _rest(step: Step) -> Range:
+    """Remainders of a positive integer; those of integers are below it."""
+    divisor, value = step.made.get("other"), step.made.get("input")
+    if not isinstance(divisor, int) or divisor < 1:
+        return ANY
+    return Range(0, divisor - 1 if isinstance(value, Tensor) and value.dtype in INTEGRAL else divisor)
+
+
 def _power(step: Step) -> Range:
     exponent = step.made.get("exponent")
     return Range(0) if isinstance(exponent, int | float) and exponent % 2 == 0 else ANY
@@ -344,6 +374,7 @@ BOUNDS: Final[Mapping[str, Law]] = {
     "div": _quotient,
     "broadcast_tensors": _broadcast,
     "pow": _power,
+    "remainder": _rest,
     "clamp": _clamped,
     "clamp_min": _clamped,
     "clamp_max": _clamped,

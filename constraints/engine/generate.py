@@ -14,18 +14,21 @@ from typing import Any, Final, NoReturn, TypeAlias
 
 from msgspec import structs
 
-from ..contents.dataless import Dataless
+from ..contents.dataless import Dataless, less
+from ..contents.fixed import comparison, equality, number_of_results
 from ..contents.following import with_elements
-from ..contents.indices import NO_DATA
+from ..contents.indices import NO_DATA, SAME_DATA
 from ..contents.masks import number_of_true, one_value
 from ..contents.operands import require_elements
-from ..contents.ranges import OPEN, Range, Ranges, Usual, compared, range_of
+from ..contents.ranges import OPEN, Outlook, Range, Ranges, Usual, compared, range_of
 from ..contents.traits import Contents, is_sparse
+from ..contents.trials import Truth
 from ..contents.values import extremes, ways_of
 from ..ir.dtypes import category
 from ..ir.language import (
     LOOSE,
     Affine,
+    Cases,
     Constraint,
     Context,
     Direction,
@@ -412,7 +415,9 @@ class Generator:
         else:
             total = self.contents.total(self, count)
         if self.is_data(total):
-            self._of_nothing([mask], pinned=True)
+            if self._counts_matter():
+                self._doubt_relation(mask)
+            self._of_nothing("nonzero", total, {"input": mask})
         return total
 
     def _most(self, mask: Tensor) -> Dim:
@@ -457,30 +462,34 @@ class Generator:
             found = all_of((found, self._dataless.undecided(ref)))
         return found is not False and not self.certain(negate(found)) and found
 
-    def usual(self, ref: int) -> Usual:
-        """Returns what is usual of the truth of a value, by its reference."""
-        return OPEN if self._dataless is None else Ranges(self._dataless).usual(ref)
+    def outlook(self, ref: int) -> Outlook:
+        """Returns what sizes say of the truth of a value, by its reference."""
+        usual = OPEN if self._dataless is None else Ranges(self._dataless).usual(ref)
+        return self._outlook(usual, ref, lambda known: known[0])
 
     def _usual_of(self, mask: Tensor) -> Usual:
         ref = self.contents.name_of(mask)
-        return OPEN if ref is None else self.usual(ref)
+        return OPEN if ref is None or self._dataless is None else Ranges(self._dataless).usual(ref)
 
-    def undecided(self, ref: int, usual: Usual) -> Formula:
-        """Returns the sizes at which the truth of a value is the same for all data, but not known."""
-        dataless = self.dataless(ref)
-        if dataless is False or self._dataless is None:
-            return dataless
-        return all_of((dataless, any_of((self._dataless.undecided(ref), negate(any_of(usual))))))
+    def outlook_of(self, op: str, ref: int, number: float) -> Outlook:
+        """Returns what sizes say of a comparison of the one element of a value with a number."""
+        usual = compared(op, self._range_of(ref), range_of(number))
+        return self._outlook(usual, ref, lambda known: comparison(op, known[0], number))
 
-    def usual_of(self, op: str, ref: int, number: float) -> Usual:
-        """Returns what is usual of a comparison of the one element of a value with a number."""
-        return compared(op, self._range_of(ref), range_of(number))
+    def _outlook(self, usual: Usual, ref: int, truth: Truth) -> Outlook:
+        if self._dataless is None:
+            return Outlook(usual)
+        return self._dataless.outlook(self.dataless(ref), usual, (ref,), truth)
 
-    def usual_equal(self, values: Iterable[int]) -> Usual:
-        """Returns what is usual of the equality of values."""
+    def outlook_equal(self, values: Sequence[int]) -> Outlook:
+        """Returns what sizes say of the equality of values."""
+        if self._dataless is None:
+            return Outlook()
         first, *others = values
-        alike = self._dataless.equal if self._dataless is not None else lambda one, other: False
-        return Usual(always=all_of(alike(first, other) for other in others))
+        usual = Usual(always=all_of(self._dataless.equal(first, other) for other in others))
+        dataless = all_of(self.dataless(ref, empty=True) for ref in values)
+        one_shape = len({getattr(self.said.values.get(ref), "shape", ref) for ref in values}) == 1
+        return self._dataless.outlook(dataless, usual, values, equality if one_shape else lambda known: ())
 
     def _range_of(self, ref: int | None) -> Range:
         return Range() if ref is None or self._dataless is None else Ranges(self._dataless).of(ref)
@@ -494,17 +503,51 @@ class Generator:
         if self._dataless is not None:
             self._dataless.overwritten(ref, all_of(map(self._dataless.region, by)), whole)
 
-    def _of_nothing(self, tensors: Iterable[Tensor], *, pinned: bool) -> None:
-        """Numbers that the data of a tensor decide are not theirs to decide where it holds none, nor where
-        sizes decide the elements of all tensors. Without elements they are known, if bounds `pinned` them.
+    def without_data(self, tensor: Tensor, *, numbers: bool = False) -> tuple[Cases, Formula]:
+        known, dataless = self._cases(tensor), self.dataless(tensor, numbers=numbers)
+        return known, less(dataless, any_of(where for where, _ in known))
+
+    def _cases(self, tensor: Tensor) -> Cases:
+        """Returns the known cases of an argument of the last call, those with elements apart from the others.
         """
-        given = [*tensors]
-        where = [self.dataless(tensor, empty=not pinned) for tensor in given]
-        by_data: list[Formula] = [formula for formula in where if formula is not True]
-        self.approximate(NO_DATA, where=any_of(by_data))
-        if given and not by_data:  # of what is pinned, no number that is possible is refused
+        ref = self.contents.name_of(tensor)
+        found = () if ref is None or self._dataless is None else self._dataless.fixed(ref)
+        some = all_of(ge(n, 1) for n in tensor.shape if not self.at_least(n, 1))
+        return tuple((where if number is None else all_of((where, some)), number) for where, number in found)
+
+    def _of_nothing(self, op: str, count: Term, named: Mapping[str, Any]) -> None:
+        """Learns how many results a call has where no data decide that: it counts elements that are a known
+        number, or none.
+        """
+        given, pinned = [*tensors((*named.values(),))], op in PINNED
+        others: list[Formula] = []
+        for tensor in given:
+            dataless, told = self.dataless(tensor, empty=not pinned), []
+            for where, number in self._cases(tensor) if dataless is not False else ():
+                found = number_of_results(op, number, tensor, named)
+                if found is not None and tensor is named.get("input") and len(symbols(count)) == 1:
+                    self._learn_of_data(count, implies(where, eq(count, found)))
+                    told.append(where)
+            rest = less(dataless, any_of(told))
+            others += [rest] if rest is not True else []
+        self.approximate(NO_DATA, where=any_of(others))
+        if given and not others:  # of what is pinned, no number that is possible is refused
             some = all_of(ge(n, 1) for tensor in given for n in tensor.shape if not self.at_least(n, 1))
             self.approximate(NO_DATA, "accept" if pinned else "both", some if pinned else True)
+
+    def _counts_matter(self) -> bool:
+        """Returns whether the last call is other than a write of one value to the true elements of a mask."""
+        op, named = self._indexed
+        value = named.get("value")
+        return op not in ("setitem", "index_put") or (isinstance(value, Tensor) and value.rank > 0)
+
+    def _doubt_relation(self, tensor: Tensor) -> None:
+        """Marks a number that data decide as approximate where it depends on how results of the same data are
+        related.
+        """
+        ref = self.contents.name_of(tensor)
+        if ref is not None and self._dataless is not None and self._dataless.is_related(ref):
+            self.approximate(SAME_DATA)
 
     def element(self, tensor: Tensor) -> Dim:
         """Returns the only element of a tensor of integers: the value that sizes decide, or a number that the
@@ -513,6 +556,7 @@ class Generator:
         known, contents = tensor.elements, self.contents
         if isinstance(known, Affine):
             return known.start
+        self._doubt_relation(tensor)
         count = contents.count(tensor) if tensor.dtype != "bool" else None
         if count is not None:
             return contents.total(self, count)
@@ -527,9 +571,12 @@ class Generator:
         def make() -> Term:
             span = extremes(tensor)
             low, high = (span.low, span.high) if span else (None, None)
-            if low != high or low is None:
-                self.approximate(NO_DATA, where=self.dataless(tensor))
             number = self.fresh("data", low, high)
+            if low != high or low is None:
+                known, rest = self.without_data(tensor)
+                for where, one in known:
+                    self._learn_of_data(number, one is None or implies(where, eq(number, int(one))))
+                self.approximate(NO_DATA, where=rest)
             if extreme is not None:
                 self._learn_of_data(number, contents.made(extreme, number))
             return number
@@ -701,7 +748,7 @@ class Generator:
         self._unchecked = False
         decided = len(self.said.unbacked)
         result = rule(self, named)
-        counts = {name for name in [*self.said.unbacked][decided:] if not name.startswith("true_")}
+        counts = [sym(name) for name in [*self.said.unbacked][decided:] if not name.startswith("true_")]
         if self.on_cpu:
             require_maker(self, op, result)
         require_elements(self, op, named, result, self._unchecked)
@@ -711,8 +758,11 @@ class Generator:
         if any(map(is_, repeat(result), named.values())):
             result = anew(result)  # another tensor, of which other things may be known
         result, told = self.contents.follow(self, op, named, result)
-        if counts and not counts.isdisjoint(chain.from_iterable(map(symbols, _sizes(result)))):
-            self._of_nothing(tensors((*named.values(),)), pinned=op in PINNED)
+        if counts:
+            given = frozenset(chain.from_iterable(map(symbols, _sizes(result))))
+            for count in counts:
+                if not symbols(count).isdisjoint(given):
+                    self._of_nothing(op, count, named)
         self._asked |= told
         return result
 

@@ -20,6 +20,7 @@ from typing import Any, Final, NoReturn, Protocol, TypeAlias
 from msgspec import structs
 
 from ..ir.language import (
+    Cases,
     Context,
     Direction,
     Generated,
@@ -789,8 +790,8 @@ class _Scout(Context):
     def certain(self, formula: Formula) -> bool:
         return self._g.bounds.certain(formula)
 
-    def dataless(self, tensor: Tensor, *, numbers: bool = False) -> Formula:
-        return self._g.dataless(tensor, numbers=numbers)
+    def without_data(self, tensor: Tensor, *, numbers: bool = False) -> tuple[Cases, Formula]:
+        return self._g.without_data(tensor, numbers=numbers)
 
     def range_of(self, tensor: Tensor) -> tuple[Dim | float | None, Dim | float | None]:
         return self._g.range_of(tensor)

@@ -15,7 +15,7 @@ from typing import Any, Final, NoReturn
 
 from msgspec import structs
 
-from ..ir.language import LOOSE, Direction, Refused, Situation, Slice, Tensor, Value, tensors
+from ..ir.language import LOOSE, Cases, Direction, Refused, Situation, Slice, Tensor, Value, tensors
 from ..terms.dims import Apply, Atom, Dim, Term, coefficients, lone, mapped, substitute
 from ..terms.equations import Equations
 from ..terms.formula import And, Compare, Formula, Or, all_of, any_of, compare, eq, ge, negate
@@ -165,7 +165,7 @@ class SizeCase(Situation):
     def stored(self, tensor: Tensor) -> Dim:
         raise LayoutUndecided
 
-    def dataless(self, tensor: Tensor, *, numbers: bool = False) -> Formula:
+    def without_data(self, tensor: Tensor, *, numbers: bool = False) -> tuple[Cases, Formula]:
         raise LayoutUndecided
 
     def range_of(self, tensor: Tensor) -> tuple[Dim | float | None, Dim | float | None]:

@@ -311,6 +311,11 @@ class Refused(Exception):
         self.error = error
 
 
+Case: TypeAlias = "tuple[Formula, int | float | None]"
+"""Sizes, and the number that each element of a tensor is there; None where it has no elements."""
+Cases: TypeAlias = tuple[Case, ...]
+
+
 class Context(Protocol):
     """The services that a rule may use.
 
@@ -376,10 +381,10 @@ class Context(Protocol):
         already, so that torch copies nothing; None where it is not known.
         """
 
-    def dataless(self, tensor: Tensor, *, numbers: bool = False) -> Formula:
-        """The sizes at which a tensor that the call is given has elements, none of which depends on data.
-        What data decide elsewhere the sizes decide there. With `numbers`, only those at which the elements
-        are computed from nothing, or may be NaN.
+    def without_data(self, tensor: Tensor, *, numbers: bool = False) -> tuple[Cases, Formula]:
+        """Returns where the elements of a tensor that the call is given depend on no data: the cases in which
+        each is a known number, and the sizes at which there are others. With `numbers`, the latter only where
+        the elements are computed from nothing, or may be NaN.
         """
 
     def range_of(self, tensor: Tensor) -> tuple[Dim | float | None, Dim | float | None]:

@@ -7,7 +7,7 @@ from math import gcd, inf, isqrt, prod
 from typing import TypeAlias
 
 from .dims import Apply, Atom, Dim, Mono, Symbol, Term, coefficients, lone, symbols, total
-from .formula import Compare, Formula, all_of, conjuncts, ge, le
+from .formula import And, Compare, Formula, Or, all_of, conjuncts, ge, le
 
 Bound: TypeAlias = "int | float"
 """An integer, or an infinity."""
@@ -195,7 +195,9 @@ class Bounds:
         narrow(self.ranges, formula)
         self._atoms.clear()
         for part in conjuncts(formula):
-            if isinstance(part, Compare) and part.op != "!=":
+            if isinstance(part, Compare) and part.op == "!=":
+                self._learn_apart(part.term)
+            elif isinstance(part, Compare):
                 self._hold(part.term)
                 if part.op == "==":
                     self._hold(-part.term)
@@ -209,6 +211,14 @@ class Bounds:
             self._holding.setdefault(mono, []).append(term)
         for factor in _common(varying) if least > 0 else ():
             self._learn_of_factors(factor, varying)
+
+    def _learn_apart(self, term: Term) -> None:
+        """Learns that a term other than 0 is at least 1 if never negative, at most -1 if never positive."""
+        for side in (term, -term):
+            if self.at_least(side, 0) and isinstance(above := side - 1, Term):
+                narrow(self.ranges, Compare(">=", above))  # of a remainder, `ge` says again that it is not 0
+                self._atoms.clear()
+                self._hold(above)
 
     def _learn_of_factors(self, x: Atom, product: tuple[tuple[Mono, int], ...]) -> None:
         """Learns from `x*y >= 1`, where x is not negative, that both are at least 1."""
@@ -239,7 +249,9 @@ class Bounds:
             if formula.op == "!=":
                 return self.at_least(formula.term, 1) or self.at_least(-formula.term, 1)
             return formula.op == ">=" and self.at_least(formula.term, 0)
-        return formula is True
+        if isinstance(formula, And | Or):
+            return (all if isinstance(formula, And) else any)(map(self.certain, formula.parts))
+        return formula
 
     def at_least(self, dim: Dim, bound: int) -> bool:
         """Returns whether dim >= bound is certain."""

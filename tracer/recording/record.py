@@ -37,8 +37,8 @@ from msgspec import structs
 from torch.overrides import TorchFunctionMode
 
 from ...constraints.contents.dataless import CONSTANT
-from ...constraints.contents.indices import NO_DATA
-from ...constraints.contents.ranges import OPEN, Usual
+from ...constraints.contents.indices import NO_DATA, SAME_DATA
+from ...constraints.contents.ranges import CLEAR, Outlook
 from ...constraints.contents.writing import assigned, takes_all
 from ...constraints.engine.collector import collector_at_rest
 from ...constraints.engine.generate import BadRules, Generator, RuleFailed, Rules, resolved
@@ -548,6 +548,8 @@ class Recording(Recorder):
         self.is_astray = end.reason == _NOT_AGAIN
         self._over = True
         said = self.generator.said
+        if end.how == "raised":  # that some data raise refuses no sizes, whether or not there are such data
+            said.notes[:] = [note for note in said.notes if note.reason != SAME_DATA]
         if drawn_by_python() != drawn:
             said.notes.append(Note("approximate", DRAWN, -1))
         return Path(
@@ -721,10 +723,17 @@ class Recording(Recorder):
         before[key] = None
         return self.keys.setdefault(key, key)
 
-    def coin(self, dataless: Formula = False, usual: Usual = OPEN) -> bool:
-        before = len(self.conditions)
-        outcome = self._branch(None, None) if dataless is False else self.guess(NO_DATA, dataless)
-        settled = usual.always if outcome else usual.never
+    def coin(self, outlook: Outlook = CLEAR) -> bool:
+        for known, where in ((True, outlook.true), (False, outlook.false)):
+            if self.truth(where):
+                return known
+        before, unknown = len(self.conditions), outlook.unknown
+        if unknown is not False and self.certain(negate(unknown)):
+            unknown = False
+        outcome = self._branch(None, None) if unknown is False else self.guess(NO_DATA, unknown)
+        if outcome not in outlook.possible:
+            self._approximate(SAME_DATA)
+        settled = outlook.usual.always if outcome else outlook.usual.never
         if settled is not False and len(self.conditions) > before:
             self.conditions[-1] = dataclasses.replace(self.conditions[-1], settled=settled)
         return outcome
@@ -787,13 +796,13 @@ class Recording(Recorder):
         self,
         dtype: str | None,
         dataless: Formula = False,
-        about: Callable[[str, float], Usual] | None = None,
+        about: Callable[[str, float], Outlook] | None = None,
     ) -> Any:
         """A number that the data decides: an integer is a fresh size, a float a Real, with what is known
         `about` comparisons of it.
         """
         if dtype == "bool":
-            return self.coin(dataless)
+            return self.coin(Outlook(unknown=dataless))
         if dtype is not None and dtype.startswith(("int", "uint")):
             if dataless is not False:
                 self._approximate(NO_DATA, dataless)
@@ -1246,10 +1255,10 @@ class Recording(Recorder):
             return Number(value.kind)
         return tuple([self.argument(v, ids) for v in value]) if kind is tuple else value
 
-    def _alike(self, values: list[int], op: str, number: float) -> Usual:
-        """Returns what is usual of a comparison of the equality of values with 0 or 1."""
-        usual = self.generator.usual_equal(values)
-        return usual if (op, number) in (("ne", 0), ("eq", 1)) else usual.negated
+    def _alike(self, values: list[int], op: str, number: float) -> Outlook:
+        """Returns what sizes say of a comparison of the equality of values with 0 or 1."""
+        found = self.generator.outlook_equal(values)
+        return found if (op, number) in (("ne", 0), ("eq", 1)) else found.negated
 
     def _lift(self, value: Any, op: str, ids: dict[int, Ref], results: list[int], written: Any = None) -> Any:
         """Returns a rule's result as the program gets it.

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from ...constraints.contents.ranges import OPEN, Usual
+from ...constraints.contents.ranges import Outlook
 from ...constraints.ir.system import Answer
 from ...constraints.terms import dims
 from ...constraints.terms import formula as logic
@@ -431,7 +431,7 @@ class Real(torch.SymFloat):
         self.near = near
         self.constant = constant
         """For a number of the program's own, that number."""
-        self.about: Callable[[str, float], Usual] | None = None
+        self.about: Callable[[str, float], Outlook] | None = None
         """For an element of a tensor, what is usual of a comparison of it with a number."""
 
     @classmethod
@@ -678,10 +678,9 @@ class Real(torch.SymFloat):
         if lifted is None:
             return NotImplemented
         if self.compute is None or lifted.compute is None:
-            usual = OPEN
             if self.about is not None and lifted.constant is not None:
-                usual = self.about(OPERATORS[how], lifted.constant)
-            return self.run.coin(self.run.dataless_floats, usual)
+                return self.run.coin(self.about(OPERATORS[how], lifted.constant))
+            return self.run.coin(Outlook(unknown=self.run.dataless_floats))
         mine, theirs = self._fraction(), lifted._fraction()
         if lifted.constant is not None and lifted.constant == lifted.constant // 1:
             theirs = int(lifted.constant), 1  # however large: floats are compared with it as numbers are

@@ -10,7 +10,6 @@ from __future__ import annotations
 import operator
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -537,8 +536,8 @@ def item(run: Recorder, x: SymbolicTensor) -> Any:
     if value.dtype is not None and value.dtype.startswith(("int", "uint")):
         run.generator.contents.about(((value, x.ref.id),))
         return size(run, run.generator.element(value))
-    about = partial(run.generator.usual_of, ref=x.ref.id)
-    return run.datum(value.dtype, dataless(run, x), lambda op, number: about(op, number=number))
+    about = run.generator.outlook_of
+    return run.datum(value.dtype, dataless(run, x), lambda op, number: about(op, x.ref.id, number))
 
 
 def as_int(run: Recorder, x: SymbolicTensor) -> int:
@@ -565,8 +564,7 @@ def truth(run: Recorder, x: SymbolicTensor) -> bool:
     condition = whether_some(value)
     if condition is not None:
         return run.truth(condition)
-    usual = run.generator.usual(x.ref.id)
-    return run.coin(run.generator.undecided(x.ref.id, usual), usual)
+    return run.coin(run.generator.outlook(x.ref.id))
 
 
 def dataless(run: Recorder, x: SymbolicTensor) -> Formula:

@@ -28,7 +28,7 @@ from ..functions import (
     number,
     symbol_of,
 )
-from ..values import constant, is_float, of, pieces_of, scaled
+from ..values import constant, is_data, is_float, of, pieces_of, scaled
 from .calls import CASTS, Law, Named, NamedCall, of_number
 from .images import chosen_where
 
@@ -213,6 +213,8 @@ def remainder(call: NamedCall) -> Elements | Pieces:
     For the user's numbers the remainders are any from 0 to n - 1.
     """
     divisor = call.named.get("other")
+    if divisor == 1 and call.result.dtype in INTEGRAL:
+        return Span(0, 0, attained=True, by_data=True) if is_data(call.input) else Affine(0)
     if is_given(call.input) and call.result.dtype in INTEGRAL:
         if not isinstance(divisor, int | Term) or not call.at_least(divisor, 1):
             return None

@@ -1,0 +1,138 @@
+"""Conditions on two results of the same data, which may have one outcome only: no x equals x + 1, and none is
+above and below 0.
+
+Their outcomes are tried on data: all elements of an input are one number. An outcome found is possible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise, permutations, product
+from typing import Final, Protocol, TypeAlias
+
+from msgspec import structs
+
+from ..ir.language import Cases, Tensor, Value
+from ..terms.dims import evaluate, symbols
+from .constancy import Made
+from .fixed import cases, held, of_constant, outcomes
+from .masks import COMPARISONS, CONNECTIVES
+
+NUMBERS: Final = (1, 0, -1, 2, 0.5, -3, 7)
+"""The numbers that the elements of an input are tried to be."""
+SIZES: Final = (2, 3)
+"""The numbers that all symbols of sizes are tried to be."""
+DEPTH: Final = 12
+"""At most so many calls back relations, inputs and numbers are looked for."""
+RELATIONS: Final = COMPARISONS.keys() | CONNECTIVES.keys() | {"sub", "rsub", "isclose", "logical_xor"}
+"""Operators whose result may be the same for all data if both operands are made of the same data."""
+BOTH: Final = frozenset((True, False))
+Truth: TypeAlias = Callable[[Sequence[Cases]], Cases]
+"""Returns the cases of a condition, from those of the values that it is about."""
+
+
+class ProgramValues(Protocol):
+    """The calls and values of a program, by reference."""
+
+    def made(self, ref: int) -> Made | None: ...
+
+    def value(self, ref: int) -> Value: ...
+
+    def sources(self, ref: int) -> Sequence[int]: ...
+
+    def is_overwritten(self, ref: int) -> bool: ...
+
+    def is_data(self, ref: int) -> bool: ...
+
+
+def possible(program: ProgramValues, values: Sequence[int], truth: Truth) -> frozenset[bool]:
+    """Returns outcomes that a condition on values has for some data: both where no relation of two results of
+    the same data is in it, else those that are found.
+    """
+    if not is_related(program, values):
+        return BOTH
+    found: set[bool] = set()
+    for size, data in product(SIZES, _trials(sorted({d for ref in values for d in _data(program, ref)}))):
+        numbers = _Numbers(program, data, size)
+        true, false = outcomes(truth([numbers.of(ref) for ref in values]))
+        found |= {outcome for outcome, where in ((True, true), (False, false)) if where is True}
+        if len(found) == 2:
+            break
+    return frozenset(found)
+
+
+def is_related(program: ProgramValues, values: Sequence[int]) -> bool:
+    """Returns whether the values, or operands of a relation from which they are computed, share data."""
+    pairs = [*pairwise(values), *(pair for ref in values for pair in _relations(program, ref, DEPTH))]
+    return any(not _data(program, one).isdisjoint(_data(program, other)) for one, other in pairs)
+
+
+def _relations(program: ProgramValues, ref: int, depth: int) -> Iterator[tuple[int, int]]:
+    """Yields the operands of relations from which a condition is computed, one operand at a time."""
+    made = program.made(ref)
+    if made is None or not depth:
+        return
+    sources = program.sources(ref)
+    if made.op in RELATIONS:
+        yield from pairwise(sources)
+    if len(sources) == 1 or made.op in CONNECTIVES:
+        for source in sources:
+            yield from _relations(program, source, depth - 1)
+
+
+def _data(program: ProgramValues, ref: int) -> set[int]:
+    """Returns the inputs, and the random numbers, that a value is made of."""
+    found, last = {ref}, {ref}
+    for _ in range(DEPTH):
+        last = {source for back in last for source in program.sources(back)} - found
+        found |= last
+    return {*filter(program.is_data, found)}
+
+
+def _trials(data: Sequence[int]) -> Iterator[Mapping[int, float]]:
+    """Yields numbers for inputs: one for all of them, then one for the first and another for the rest."""
+    for number in NUMBERS:
+        yield dict.fromkeys(data, number)
+    for first, rest in permutations(NUMBERS, 2) if len(data) > 1 else ():
+        yield {**dict.fromkeys(data, rest), data[0]: first}
+
+
+class _Numbers:
+    """The numbers of a program's values, where each element of an input is the same."""
+
+    def __init__(self, program: ProgramValues, data: Mapping[int, float], size: int) -> None:
+        self._program, self._data, self._size = program, data, size
+        self._found: dict[int, Cases] = {}
+
+    def of(self, ref: int, depth: int = DEPTH) -> Cases:
+        """Returns the number that each element of a value is, in the form of a case."""
+        if ref not in self._found:
+            self._found[ref] = ()
+            found = self._cases(ref, depth) if depth else ()
+            self._found[ref] = tuple(case for case in found if case[0] is True and case[1] is not None)[:1]
+        return self._found[ref]
+
+    def _value(self, ref: int) -> Value:
+        """Returns a value at the size that is tried; None where it has none."""
+        value = self._program.value(ref)
+        if not isinstance(value, Tensor):
+            return value
+        names = {name for dim in value.shape for name in symbols(dim)}
+        try:
+            shape = tuple(evaluate(dim, dict.fromkeys(names, self._size)) for dim in value.shape)
+        except ZeroDivisionError:
+            return None
+        return structs.replace(value, shape=shape)
+
+    def _cases(self, ref: int, depth: int) -> Cases:
+        value, made = self._value(ref), self._program.made(ref)
+        if self._program.is_overwritten(ref) or not isinstance(value, Tensor):
+            return ()
+        if ref in self._data:
+            return held([(True, self._data[ref])], value)
+        known = of_constant(value)
+        if known or made is None:
+            return known
+        values = {value: self._value(value) for value in (*self._program.sources(ref), *made.node.results)}
+        return cases(replace(made, values=values), value, lambda source: self.of(source, depth - 1))
