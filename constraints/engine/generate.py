@@ -15,10 +15,12 @@ from typing import Any, Final, NoReturn, TypeAlias
 from msgspec import structs
 
 from ..contents.dataless import Dataless
+from ..contents.dtypes import INTEGRAL, WHOLE
 from ..contents.following import with_elements
 from ..contents.indices import NO_DATA
 from ..contents.masks import number_of_true, one_value
 from ..contents.operands import require_elements
+from ..contents.places import Places, is_exact, referring
 from ..contents.ranges import OPEN, Range, Ranges, Usual, compared, range_of
 from ..contents.traits import Contents, is_sparse
 from ..contents.values import extremes, ways_of
@@ -289,6 +291,8 @@ class Generator:
     _indexed: tuple[str, Mapping[str, Any]] = "", MappingProxyType({})
     """The last call, with its arguments by name."""
     _dataless: Dataless | None = None
+    _writes: list[int] = field(default_factory=list)
+    """The calls that have written into tensors of integers or masks."""
     storage: tuple[Dim, Dim] | None = None
     lying: Callable[[Tensor], Formula | None] = nowhere
     """The answer of `memory_of` for the tensor of the next call."""
@@ -703,6 +707,7 @@ class Generator:
             require_maker(self, op, result)
         require_elements(self, op, named, result, self._unchecked)
         result = with_elements(op, named, result, self.bounds.at_least, self.contents.is_free)
+        result = self._placed(op, named, result)
         result = self.simplified(result) if self.equations else result
         if any(map(is_, repeat(result), named.values())):
             result = anew(result)  # another tensor, of which other things may be known
@@ -711,6 +716,20 @@ class Generator:
             self._of_nothing(tensors((*named.values(),)), pinned=op in PINNED)
         self._asked |= told
         return result
+
+    def _placed(self, op: str, named: Mapping[str, Any], result: Value) -> Value:
+        """Returns the result; the only element of one is looked up in the operands, where it is not known."""
+        program = self._dataless
+        if program is None or not isinstance(result, Tensor) or result.dtype not in INTEGRAL:
+            return result
+        known = result.elements
+        if known is None or is_exact(known) or any(n != 1 for n in result.shape) or program.has_loops:
+            return result
+        places = Places(program, self._writes, self.at_least, self.certain)
+        args = {name: referring(value, self.contents.name_of) for name, value in named.items()}
+        found = places.of_result(op, args, result, self.node)
+        self._asked = True
+        return result if found is None else structs.replace(result, elements=found)
 
     def _lifted(
         self, rule: Rule, op: str, named: dict[str, Any], writes: bool
@@ -746,6 +765,8 @@ class Generator:
         """Invalidates facts about written tensors: other tensors may alias them."""
         for tensor in tensors(target):
             self.contents.written(tensor)
+            if tensor.dtype in WHOLE or tensor.dtype is None:
+                self._writes.append(self.node)
 
     def _heard(self) -> tuple[int, int, int]:
         """Returns how many statements the rules have made so far, their results aside."""
