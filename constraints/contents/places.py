@@ -13,7 +13,19 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, Protocol, TypeAlias
 
-from ..ir.language import UNTRACKED, Affine, Dots, Elements, Pieces, Shape, Slice, Tensor, Truths, Value, product
+from ..ir.language import (
+    UNTRACKED,
+    Affine,
+    Dots,
+    Elements,
+    Pieces,
+    Shape,
+    Slice,
+    Tensor,
+    Truths,
+    Value,
+    product,
+)
 from ..ir.program import Argument, Node, Ref
 from ..terms.dims import Dim, Term, maximum
 from ..terms.formula import Formula, all_of, eq, ge, negate
@@ -145,13 +157,20 @@ class Places:
         found = self._of_call(op, args, result, (0,) * result.rank, 0, time, DEPTH)
         return found.elements if found is not None and is_exact(found.elements) else None
 
+    def is_as_made(self, ref: int, time: int) -> bool:
+        """Returns whether nothing has been written that might be seen through a value, from when it was made
+        until the call number `time`.
+        """
+        made = self.program.made(ref)
+        since = -1 if made is None else made.time
+        return not any(since < write < time for write in self._writes)
+
     def at(self, ref: int, place: Place, time: int, depth: int) -> Tensor | None:
         """Returns the element at a place of a value, as it is when the call number `time` is made."""
         made, value = self.program.made(ref), self.program.value(ref)
         if not isinstance(value, Tensor) or len(place) != value.rank or depth < 0:
             return None
-        since = -1 if made is None else made.time
-        if any(since < write < time for write in self._writes):
+        if not self.is_as_made(ref, time):
             return None
         key = ref, place
         if key not in self._found:
@@ -163,7 +182,14 @@ class Places:
         return self._found[key]
 
     def _of_call(
-        self, op: str, args: dict[str, Argument], result: Tensor, place: Place, part: int, time: int, depth: int
+        self,
+        op: str,
+        args: dict[str, Argument],
+        result: Tensor,
+        place: Place,
+        part: int,
+        time: int,
+        depth: int,
     ) -> Tensor | None:
         law = LAWS.get(op.rstrip("_") or op)
         if law is None or args.get("out") is not None:
@@ -208,7 +234,8 @@ def is_exact(elements: Elements) -> bool:
     pieces = elements if isinstance(elements, Pieces) else None
     if pieces is None or pieces.by_data or pieces.slack or pieces.roundings or pieces.and_data:
         return False
-    return all(p.term is not None and p.attained and not p.indices and p.doubt is False for p in pieces.pieces)
+    plain = (p.term is not None and p.attained and not p.indices for p in pieces.pieces)
+    return all(plain) and all(p.doubt is False for p in pieces.pieces)
 
 
 # --- arithmetic ------------------------------------------------------------------------------------------
@@ -217,8 +244,6 @@ def is_exact(elements: Elements) -> bool:
 def _by_element(call: PlacedCall, place: Place) -> Tensor | None:
     """The element of a result that an operator computes index by index: its law, for tensors of one element.
     """
-    if call.op == "where" and call.args.get("input") is None:  # the places where a mask is true
-        return None
     named: dict[str, Any] = {}
     for name, argument in call.args.items():
         if (call.op, name) in WHOLE_OPERANDS or not isinstance(argument, Ref):
@@ -238,6 +263,30 @@ WHOLE_OPERANDS: Final = frozenset(
     {("bucketize", "boundaries"), ("searchsorted", "sorted_sequence"), ("type_as", "other")}
 )
 """Operands of which more than one element counts, or none."""
+
+
+def _chosen_by_mask(call: PlacedCall, place: Place) -> Tensor | None:
+    """The element of one of two operands, as the mask says there."""
+    mask, one, other = NAMES[call.op]
+    at = _stretched(call.size_of(call.args.get(mask)), call.result.shape, place)
+    found = None if at is None else call.at(at, mask)
+    true = None if found is None else _truth(found)
+
+    def operand(name: str) -> Tensor | None:
+        argument = call.args.get(name)
+        if not isinstance(argument, Ref):
+            return None if argument is None else call.constant(argument)
+        at = _stretched(call.size_of(argument), call.result.shape, place)
+        return None if at is None else call.at(at, argument)
+
+    return None if true is None else call.if_(true, lambda: operand(one), lambda: operand(other))
+
+
+NAMES: Final[Mapping[str, tuple[str, str, str]]] = {
+    "where": ("condition", "input", "other"),
+    "masked_fill": ("mask", "value", "input"),
+}
+"""For each operator its mask, what it takes where that is true, and elsewhere."""
 
 
 def _stretched(shape: Shape, target: Shape, place: Place) -> Place | None:
@@ -517,13 +566,20 @@ def _hot(call: PlacedCall, place: Place) -> Tensor | None:
     return call.if_(same, lambda: call.constant(1), lambda: call.constant(0))
 
 
+def _several(call: PlacedCall) -> tuple[Argument, ...] | None:
+    """Returns the tensors of a call, which are given one by one or as a list."""
+    given = call.args.get("tensors")
+    if isinstance(given, tuple) and len(given) == 1 and isinstance(given[0], tuple):
+        return given[0]
+    return given if isinstance(given, tuple) else None
+
+
 def _grid(call: PlacedCall, place: Place) -> Tensor | None:
     """Of `meshgrid`, the element of the vector that runs along this axis: of the first two axes, the other
     one for `xy`.
     """
-    given = call.args.get("tensors")
-    several = given[0] if isinstance(given, tuple) and len(given) == 1 and isinstance(given[0], tuple) else given
-    if not isinstance(several, tuple) or len(several) != len(place):
+    several = _several(call)
+    if several is None or len(several) != len(place):
         return None
     crossed = call.args.get("indexing") == "xy" and len(place) > 1 and call.part < 2
     at = place[1 - call.part if crossed else call.part]
@@ -532,9 +588,8 @@ def _grid(call: PlacedCall, place: Place) -> Tensor | None:
 
 def _of_product(call: PlacedCall, place: Place) -> Tensor | None:
     """Of the first row of `cartesian_prod`, the first element of a vector."""
-    given = call.args.get("tensors")
-    several = given[0] if isinstance(given, tuple) and len(given) == 1 and isinstance(given[0], tuple) else given
-    if not isinstance(several, tuple) or place[0] != 0:
+    several = _several(call)
+    if several is None or place[0] != 0:
         return None
     if len(several) == 1:
         return call.at(place, several[0])
@@ -627,11 +682,12 @@ def _digit(call: PlacedCall, place: Place) -> Tensor | None:
 
 LAWS: Final[Mapping[str, Law]] = {
     **dict.fromkeys(
-        "add sub rsub mul div floor_divide remainder fmod pow neg abs clamp clamp_min clamp_max where "
-        "masked_fill sign bitwise_and bitwise_or bitwise_xor lshift rshift maximum minimum ceil floor trunc "
+        "add sub rsub mul div floor_divide remainder fmod pow neg abs clamp clamp_min clamp_max "
+        "sign bitwise_and bitwise_or bitwise_xor lshift rshift maximum minimum ceil floor trunc "
         "round sqrt bucketize searchsorted".split(),
         _by_element,
     ),
+    **dict.fromkeys(NAMES, _chosen_by_mask),
     **dict.fromkeys((*CASTS, *COMPARISONS, *CONNECTIVES, *NEGATIONS), _by_element),
     **dict.fromkeys("clone contiguous detach alias lift_fresh_copy cpu".split(), _kept),
     **dict.fromkeys("expand expand_as broadcast_to".split(), _expanded),

@@ -14,6 +14,8 @@ from typing import Any, Final, NoReturn, TypeAlias
 
 from msgspec import structs
 
+from ..contents.computed import Chain, chains_of
+from ..contents.cuts import CHOOSING, chosen
 from ..contents.dataless import Dataless
 from ..contents.dtypes import INTEGRAL, WHOLE
 from ..contents.following import with_elements
@@ -23,7 +25,8 @@ from ..contents.operands import require_elements
 from ..contents.places import Places, is_exact, referring
 from ..contents.ranges import OPEN, Range, Ranges, Usual, compared, range_of
 from ..contents.traits import Contents, is_sparse
-from ..contents.values import extremes, ways_of
+from ..contents.values import extremes, stored, ways_of
+from ..contents.values import fitted as fitted_to
 from ..ir.dtypes import category
 from ..ir.language import (
     Affine,
@@ -485,6 +488,11 @@ class Generator:
     def _range_of(self, ref: int | None) -> Range:
         return Range() if ref is None or self._dataless is None else Ranges(self._dataless).of(ref)
 
+    def computed(self, tensor: Tensor) -> tuple[Chain, ...]:
+        self._asked = True
+        places, ref = self._places(), self.contents.name_of(tensor)
+        return () if places is None or ref is None else chains_of(places, ref, self.node)
+
     def range_of(self, tensor: Tensor) -> Range:
         self._asked = True
         return self._range_of(self.contents.name_of(tensor))
@@ -718,18 +726,31 @@ class Generator:
         return result
 
     def _placed(self, op: str, named: Mapping[str, Any], result: Value) -> Value:
-        """Returns the result; the only element of one is looked up in the operands, where it is not known."""
-        program = self._dataless
-        if program is None or not isinstance(result, Tensor) or result.dtype not in INTEGRAL:
+        """Returns the result with the facts about its elements that the calls before tell: which of them a
+        comparison has chosen, and what the only one is, where it is not known.
+        """
+        if not isinstance(result, Tensor) or result.dtype not in INTEGRAL:
             return result
-        known = result.elements
-        if known is None or is_exact(known) or any(n != 1 for n in result.shape) or program.has_loops:
+        one, known = all(n == 1 for n in result.shape), result.elements
+        if known is None or not (one or op in CHOOSING) or (one and is_exact(known)):
             return result
-        places = Places(program, self._writes, self.at_least, self.certain)
-        args = {name: referring(value, self.contents.name_of) for name, value in named.items()}
-        found = places.of_result(op, args, result, self.node)
+        if (places := self._places()) is None:
+            return result
         self._asked = True
+        args = {name: referring(value, self.contents.name_of) for name, value in named.items()}
+        found = places.of_result(op, args, result, self.node) if one else None
+        if found is None and (pieces := chosen(places, op, args, self.node)) is not None:
+            found = stored(fitted_to(pieces, result.dtype, self.at_least), result.shape, self.at_least)
         return result if found is None else structs.replace(result, elements=found)
+
+    def _places(self) -> Places | None:
+        """Returns what the program says of single elements; None in loops, where a call is made again and
+        again.
+        """
+        program = self._dataless
+        if program is None or program.has_loops:
+            return None
+        return Places(program, self._writes, self.at_least, self.certain)
 
     def _lifted(
         self, rule: Rule, op: str, named: dict[str, Any], writes: bool

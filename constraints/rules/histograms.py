@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from ..contents.values import extremes
 from ..engine.generate import RuleFunction
 from ..ir.language import Context, Shape, Tensor, Value
 from ..terms.dims import Dim, Term, maximum, minimum
@@ -36,6 +37,10 @@ def bincount(c: Context, input: Tensor, weights: Value = None, minlength: Dim = 
             dtype = weights.dtype if weights.dtype in (None, "float32", "float64") else "float64"
     c.require(ge(minlength, 0), f"bincount takes minlength >= 0, not {minlength}")
     size = input.shape[0]
+    span = extremes(input)
+    known = span is not None and span.attained and not span.by_data
+    if span is not None and known and (c.at_least(size, 1) or span.high + 1 == size):
+        return Tensor((maximum(span.high + 1, minlength),), dtype)
     least = maximum(minlength, 1 if c.at_least(size, 1) else minimum(1, size))
     return Tensor((c.fresh("bins", least, None),), dtype)
 

@@ -13,7 +13,7 @@ from ...ir.language import UNTRACKED, Affine, Elements, Piece, Pieces, Ratio, Sp
 from ...terms.dims import Dim, Term, ceildiv, maximum, minimum, substitute
 from ...terms.formula import all_of, any_of, ge
 from ..cycles import is_run, modulo, two_ends
-from ..dtypes import DIGITS, INTEGRAL, SMALL, limits
+from ..dtypes import DIGITS, INTEGRAL, SINGLE, SMALL, limits
 from ..functions import (
     Reach,
     aligned,
@@ -115,7 +115,7 @@ def times(call: NamedCall) -> Elements | Pieces:
     a, b = call.operand("input"), call.operand("other")
     if b is None and a is not None and not (is_rounded(a) or _has_fractions(a)):
         b = _of_decimal(call.named.get("other"), call.result.dtype)
-    if a is not None and b == constant(0):
+    if a is not None and b is not None and constant(0) in (a, b):
         return Affine(0)
     if a is None or b is None or a.slack or b.slack:
         return UNTRACKED
@@ -130,10 +130,12 @@ def times(call: NamedCall) -> Elements | Pieces:
 
 def _multiplied_by(least: int, factor: Piece) -> int:
     """Returns the reach of a product. That with a fraction p/q is rounded to no less than the integer before
-    `least * p/q`, since the float of the fraction may be less by a part in 2**9.
+    `least * p/q`, since the float of the fraction may be less by a part in 2**9. Those of short floats stay
+    below SINGLE.
     """
     if (n := _one_number(factor)) is not None:
-        return least * abs(n) if least * abs(n) < FAR else 0
+        most = FAR if least >= SINGLE else SINGLE
+        return min(least * abs(n), most - 1) if least * abs(n) < FAR else 0
     match factor:
         case Piece(int() as over, int() as under, ()) if abs(over) < under:
             return max(least * abs(over) // under - 1, 0)

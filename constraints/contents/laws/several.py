@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ...ir.language import UNTRACKED, Elements, Pieces, Slice, Span, Tensor
+from ...ir.language import UNTRACKED, Affine, Elements, Pieces, Slice, Span, Tensor
 from ...terms.dims import Dim, maximum
 from ..cycles import modulo
-from ..functions import AtLeast, divided
+from ..functions import AtLeast, corners, divided
 from ..shaping import moved, stretched
 from ..values import of, pieces_of
 from .arithmetic import is_rounded
@@ -96,6 +96,10 @@ def _digit(found: Pieces, below: Dim, size: Dim, at_least: AtLeast) -> Elements 
         return UNTRACKED
     below, size = (n if at_least(n, 1) else maximum(n, 1) for n in (below, size))  # of 0 there are none
     whole = replace(found, pieces=(replace(piece, term=piece.term // below),))
+    ends = corners(piece.term, piece.indices, at_least)
+    small = ends is not None and all(at_least(low, 0) for low in ends[0])
+    if small and ends is not None and all(at_least(size - 1 - high, 0) for high in ends[1]):
+        return whole  # the quotients are no greater
     return divided(whole, lambda p: modulo(p, 0, size, at_least)) or UNTRACKED
 
 
@@ -107,9 +111,15 @@ def _unique(call: NamedCall) -> Iterable[Elements | Pieces]:
     first, *others = call.result if isinstance(call.result, tuple) else (call.result,)
     yield None if known is None else all_of_them(replace(call, result=first))
     count = call.input.numel
-    for part in others:
-        least = 0 if part.shape == call.input.shape else 1
-        yield Span(least, count - 1 + least, attained=False, by_data=known is None)
+    counts = [False, True] if len(others) > 1 else [not call.named.get("return_inverse")]
+    for _, counted in zip(others, counts, strict=False):
+        if counted and first.shape == call.input.shape:  # no element occurs twice
+            yield Affine(1)
+        elif counted:
+            yield Span(1, count, attained=False, by_data=known is None)
+        else:
+            free = call.is_free(call.input) and call.named.get("dim") is None
+            yield Span(0, count - 1, free, by_data=known is None, dense=free)
 
 
 SEVERAL: Mapping[str, Callable[[NamedCall], Iterable[Elements | Pieces]]] = {
