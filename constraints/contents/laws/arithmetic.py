@@ -9,7 +9,7 @@ from functools import partial
 from struct import pack, unpack
 from typing import Any, Final
 
-from ...ir.language import UNTRACKED, Affine, Elements, Piece, Pieces, Ratio, Span, Tensor, Truths
+from ...ir.language import UNTRACKED, Affine, Elements, Piece, Pieces, Ratio, Shape, Span, Tensor, Truths
 from ...terms.dims import Dim, Term, ceildiv, maximum, minimum, substitute
 from ...terms.formula import all_of, any_of, ge
 from ..cycles import is_run, modulo, two_ends
@@ -27,11 +27,14 @@ from ..functions import (
     nearest_even,
     number,
     symbol_of,
+    without,
 )
 from ..values import constant, is_float, of, pieces_of, scaled
 from .calls import CASTS, Law, Named, NamedCall, of_number
 from .images import chosen_where
 
+FEW: Final = 4
+"""At most this many divisors along an axis are told apart."""
 MOST_STEPS: Final = 12
 """At most this many powers of a number are distinguished."""
 FAR: Final = 1 << 60
@@ -222,7 +225,7 @@ def remainder(call: NamedCall) -> Elements | Pieces:
     match of(call.input), divisor:
         case Affine(int() as one, ()), int() as by if by > 0:  # of floats, too
             return Affine(one % by)
-    a, b = call.operand("input"), call.operand("other")
+    a, b = call.operand("input"), _place_by_place(call.operand("other"), call.result.shape)
     if a is None or b is None or is_rounded(a) or is_rounded(b) or call.result.dtype not in INTEGRAL:
         return UNTRACKED
     apart, parts = is_partition(b), []
@@ -328,8 +331,24 @@ def _of_one_sign(pieces: Pieces | None, call: NamedCall) -> tuple[Pieces, int] |
 
 
 def floor_divide(call: NamedCall) -> Elements | Pieces:
-    rounded = any(is_rounded(call.operand(name)) for name in ("input", "other"))
-    return UNTRACKED if rounded else _arithmetic(_floor_quotient, _cut_by)(call)
+    a, b = call.operand("input"), _place_by_place(call.operand("other"), call.result.shape)
+    if a is None or b is None or is_rounded(a) or is_rounded(b):
+        return UNTRACKED
+    return combined(a, b, partial(_floor_quotient, call), _cut_by) or UNTRACKED
+
+
+def _place_by_place(pieces: Pieces | None, shape: Shape) -> Pieces | None:
+    """Returns divisors that differ along an axis with few indices as a piece for each of these."""
+    if pieces is None or len(pieces.pieces) != 1 or pieces.pieces[0].term is None:
+        return pieces
+    (piece,) = pieces.pieces
+    axes = {i.axis: shape[i.axis] for i in piece.indices if i.axis is not None and i.ordered}
+    sizes = [size for size in axes.values() if isinstance(size, int) and size <= FEW]
+    if len(piece.indices) != 1 or len(sizes) != 1 or piece.fixed:
+        return pieces
+    ((index,), (axis,), (size,)) = piece.indices, axes, sizes
+    apart = (replace(without(piece, {index.name: at}), fixed=((axis, at),)) for at in range(size))
+    return replace(pieces, pieces=tuple(apart))
 
 
 def _is_never_negative(pieces: Pieces | None, call: NamedCall) -> bool:
