@@ -101,16 +101,12 @@ def _side(places: Places, cut: Cut, argument: Argument, true: bool) -> Pieces | 
     if part is None or (isinstance(argument, Ref) and argument.id == cut.ref):
         return part
     value: Any = places.program.value(argument.id) if isinstance(argument, Ref) else argument
-    if isinstance(value, Tensor):
-        found = pieces_of(of(value), value.shape)
-        constant = found is not None and len(found.pieces) == 1 and not found.pieces[0].indices
-    else:
-        found, constant = of_number(value), True
-    if found is None or not constant or found.by_data or found.slack or found.roundings or found.and_data:
+    found = pieces_of(of(value), value.shape) if isinstance(value, Tensor) else of_number(value)
+    if found is None or found.slack or found.roundings or found.and_data:
         return None
-    (piece,) = found.pieces
-    if piece.term is None or piece.over != 1 or piece.doubt is not False:
-        return None
+    (piece, *others) = found.pieces
+    if others or piece.indices or piece.term is None or piece.over != 1 or piece.doubt is not False:
+        return replace(found, pieces=tuple(replace(p, attained=False) for p in spread(found).pieces))
     there = [replace(piece, given=all_of((p.given, piece.given)), attained=p.attained) for p in part.pieces]
     return replace(part, pieces=tuple(dict.fromkeys(there)))
 

@@ -21,6 +21,7 @@ from ..ir.language import (
     Pieces,
     Shape,
     Slice,
+    Span,
     Tensor,
     Truths,
     Value,
@@ -29,6 +30,7 @@ from ..ir.language import (
 from ..ir.program import Argument, Node, Ref
 from ..terms.dims import Dim, Term, maximum
 from ..terms.formula import Formula, all_of, eq, ge, negate
+from .dtypes import DIGITS
 from .following import with_elements
 from .functions import AtLeast, are_exclusive, settled, without
 from .laws.calls import CASTS, of_number
@@ -228,14 +230,16 @@ def _plainly(value: Tensor, place: Place) -> Tensor | None:
 
 
 def is_exact(elements: Elements) -> bool:
-    """Returns whether the facts about an only element say what it is."""
-    if isinstance(elements, Affine):
-        return True
-    pieces = elements if isinstance(elements, Pieces) else None
-    if pieces is None or pieces.by_data or pieces.slack or pieces.roundings or pieces.and_data:
-        return False
-    plain = (p.term is not None and p.attained and not p.indices for p in pieces.pieces)
-    return all(plain) and all(p.doubt is False for p in pieces.pieces)
+    """Returns whether the facts about an only element say what it is, or what it is for some data each."""
+    match elements:
+        case Affine():
+            return True
+        case Span():
+            return elements.by_data and elements.attained
+        case Pieces(pieces, by_data, 0, False, False):
+            known = (p.term is not None and p.attained and p.doubt is False for p in pieces)
+            return all(known) and (by_data or not any(p.indices for p in pieces))
+    return False
 
 
 # --- arithmetic ------------------------------------------------------------------------------------------
@@ -638,6 +642,28 @@ def _least(call: PlacedCall, place: Place) -> Tensor | None:
     return call.constant(span.low)
 
 
+def _drawn(call: PlacedCall, place: Place) -> Tensor | None:
+    """Any of the numbers of a range, where each may come to lie at any place."""
+    known = call.result.elements
+    if isinstance(known, Span) and known.by_data and known.attained:
+        return Tensor((), call.result.dtype, elements=known)
+    return None
+
+
+def _ordered(call: PlacedCall, place: Place) -> Tensor | None:
+    """Any place, where a random order is asked for, or that of numbers that the user gives."""
+    if call.op == "sort" and not call.part:
+        return _least(call, place)
+    source, ref = call.tensor("input"), call.args.get("input")
+    given = isinstance(ref, Ref) and call.places.program.made(ref.id) is None
+    free = given and source is not None and source.elements is None and source.dtype in DIGITS
+    axis = _axis(call.args.get("dim", -1), len(place))
+    if axis is None or not (free or call.op == "randperm"):
+        return None
+    span = Span(0, call.result.shape[axis] - 1, attained=True, by_data=True, dense=True)
+    return Tensor((), call.result.dtype, elements=span)
+
+
 def _first_kept(call: PlacedCall, place: Place) -> Tensor | None:
     return call.at(place) if place == (0,) and len(call.shape) == 1 and not call.part else None
 
@@ -717,7 +743,11 @@ LAWS: Final[Mapping[str, Law]] = {
     "combinations": _combined,
     **dict.fromkeys("tril_indices triu_indices".split(), _corner),
     **dict.fromkeys("nonzero argwhere".split(), _first_found),
-    **dict.fromkeys("sort msort unique unique2 _unique _unique2".split(), _least),
+    **dict.fromkeys(
+        "randint randint_like multinomial argmax argmin topk kthvalue median mode max min".split(), _drawn
+    ),
+    **dict.fromkeys("randperm argsort sort".split(), _ordered),
+    **dict.fromkeys("msort unique unique2 _unique _unique2".split(), _least),
     **dict.fromkeys(("unique_consecutive", "_unique_consecutive"), _first_kept),
     **dict.fromkeys("cumsum cumprod".split(), _first_sum),
     "diff": _apart,

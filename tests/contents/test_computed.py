@@ -14,7 +14,8 @@ from anyshape.constraints.contents.computed import held
 from anyshape.typecheck import check
 
 REFUSALS = (RuntimeError, ValueError, IndexError, TypeError)
-SIZES: Final = (*range(1, 40), *range(40, 900, 7), 127, 128, 129, 130, 255, 256, 257, 258, 511, 512, 513, 4000)
+EDGES: Final = (127, 128, 129, 130, 255, 256, 257, 258, 511, 512, 513, 4000)
+SIZES: Final = (*range(1, 40), *range(40, 900, 7), *EDGES)
 
 
 def n(x: Tensor) -> int:
@@ -23,9 +24,9 @@ def n(x: Tensor) -> int:
 
 def filled(x: Tensor) -> Tensor:
     """An index in whose place another is written before it is cast."""
-    index = arange(n(x))
-    index[:1] = 40
-    return torch.zeros(30, 2)[index.half().long() * 3 % 29]
+    index = torch.cat((arange(n(x)), arange(n(x))))
+    index[:1] = 50
+    return torch.zeros(90, 2)[(index.half() * 2).long()]
 
 
 EXACT: Final[list[Callable[[Tensor], Any]]] = [

@@ -89,17 +89,36 @@ EXACT: Final[list[Callable[[Tensor], Any]]] = [
     lambda x: torch.zeros(200, 2)[arange(3, n(x) + 3).short().long().flatten()[-1]],
     lambda x: torch.zeros(20, 2)[(torch.cat((arange(-n(x), 0), arange(2))).char() + 2).long()[0]],
     lambda x: torch.zeros(20, 2)[(torch.cat((arange(n(x), 0, -1), arange(2))).byte() * 2).long()[0]],
-    lambda x: torch.zeros(20, 2)[torch.tensor(torch.cat((arange(n(x)) + 3, arange(n(x)))).view(2, -1)[:, 0].tolist())],
+    lambda x: torch.zeros(20, 2)[torch.cat((arange(n(x)) + 3, arange(n(x)))).view(2, -1)[:, 0].tolist()],
+    lambda x: torch.zeros(20, 2)[torch.unravel_index(arange(n(x)), (n(x), 4))[0].flatten()[-1]],
+    lambda x: torch.zeros(20, 2)[(arange(n(x)) < n(x) // 2).nonzero().view(-1) + 3],
+    lambda x: torch.zeros(20, 2)[(arange(n(x)) > 5).nonzero()[:, 0]],
+    lambda x: torch.zeros(20, 2)[arange(float(n(x))).long()[-1]],
+    lambda x: torch.zeros(torch.bincount(arange(n(x)) + 2).shape[0] - 6, 2),
+    lambda x: torch.zeros(9, 2)[arange(n(x)).unique_consecutive(return_counts=True)[1] * 2 + n(x)],
     lambda x: torch.zeros(3, 2)[(arange(n(x)).bool() & (arange(n(x)) < 2)).long()[0] + n(x)],
     added_in_place,
 ]  # fmt: skip
+OF_DATA: Final[list[Callable[[Tensor], Any]]] = [
+    lambda x: torch.zeros(5, 2)[x.argsort()[-1] + 2],
+    lambda x: torch.zeros(5, 2)[x.sort().indices[1:2]],
+    lambda x: torch.zeros(5, 2)[x.topk(1).indices[0] * 2],
+    lambda x: torch.zeros(5, 2)[(x.argmax().reshape(1).repeat(2) // 2)[0]],
+    lambda x: torch.zeros(n(x), 2)[torch.where(x.argmax() < n(x), x.argmax(), n(x))],
+    lambda x: torch.zeros(n(x), 2)[torch.where(x.argsort() < n(x) - 2, x.argsort(), n(x) - 2)],
+    lambda x: torch.zeros(5, 2)[(i := x.argsort())[i < 7]],
+    lambda x: torch.zeros(5, 2)[(i := x.argsort()).masked_fill(i > 7, 0)],
+    lambda x: torch.zeros(5, 2)[torch.where((i := x.topk(1).indices) >= 3, i - i, i)],
+    lambda x: torch.zeros(5, 2)[torch.unique(x, return_inverse=True)[1].byte().long()],
+]  # fmt: skip
+"""Programs that run with all of some data, or not."""
 WRITTEN: Final = [written_later, written_through_a_view, moved_in_a_loop, copied_before_it_is_written]
 """Programs that write between the calls that an element comes through."""
 
 
-def runs(target: Callable[[Tensor], Any], size: int) -> bool:
+def runs(target: Callable[[Tensor], Any], size: int, x: Tensor | None = None) -> bool:
     try:
-        target(torch.zeros(size))
+        target(torch.zeros(size) if x is None else x)
     except REFUSALS:
         return False
     return True
@@ -111,6 +130,16 @@ def test_one_element_is_known_exactly(target: Callable[[Tensor], Any]) -> None:
     assert report.verdict in ("proved", "refined", "refuted") and report.accepts.exact, report.to_text()
     for size in SIZES:
         assert report.accepts.holds(q=size) == runs(target, size), (size, report.to_text())
+
+
+@pytest.mark.parametrize("target", OF_DATA)
+def test_one_element_may_be_any_that_data_choose(target: Callable[[Tensor], Any]) -> None:
+    report = check(target, "x: float32[q]", replay=False)
+    for size in range(1, 14):
+        turned = (torch.arange(float(size)).roll(places) for places in range(size))
+        ran = all([runs(target, size, x) for x in turned])
+        assert ran or not report.accepts.certain.holds(q=size), (size, report.to_text())
+        assert not report.accepts.exact or report.accepts.holds(q=size) == ran, (size, report.to_text())
 
 
 @pytest.mark.parametrize("target", WRITTEN)
