@@ -48,9 +48,11 @@ class Cut:
         return replace(self.pieces, pieces=tuple(known)) if len(known) == len(found) else None
 
 
-def chosen(places: Places, op: str, args: Mapping[str, Argument], time: int) -> Pieces | None:
+def chosen(
+    places: Places, op: str, args: Mapping[str, Argument], result: Tensor, time: int
+) -> Pieces | None:
     """Returns the elements of a result that a comparison of a tensor's elements chooses; None where it is no
-    such call, or it is not known which they are.
+    such call, or it is not known which they are, or they are known already.
     """
     if op == "getitem":
         index = args["index"]
@@ -62,13 +64,18 @@ def chosen(places: Places, op: str, args: Mapping[str, Argument], time: int) -> 
     if op not in NAMES:
         return None
     mask, one, other = (args.get(name) for name in NAMES[op])
-    if (cut := _cut(places, mask, time)) is None:
+    if (cut := _cut(places, mask, time)) is None or not (cut.pieces.by_data or _is_loose(result)):
         return None
     sides = [_side(places, cut, argument, true) for argument, true in ((one, True), (other, False))]
     if sides[0] is None or sides[1] is None:
         return None
     by_data = any(side.by_data for side in sides if side is not None)
     return gathered([p for side in sides if side is not None for p in side.pieces], False, by_data, 0, False)
+
+
+def _is_loose(result: Tensor) -> bool:
+    pieces = pieces_of(of(result), result.shape)
+    return pieces is None or not all(p.attained for p in pieces.pieces)
 
 
 def _cut(places: Places, mask: Argument, time: int) -> Cut | None:

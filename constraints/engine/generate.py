@@ -739,7 +739,7 @@ class Generator:
         self._asked = True
         args = {name: referring(value, self.contents.name_of) for name, value in named.items()}
         found = places.of_result(op, args, result, self.node) if one else None
-        if found is None and (pieces := chosen(places, op, args, self.node)) is not None:
+        if found is None and (pieces := chosen(places, op, args, result, self.node)) is not None:
             found = stored(fitted_to(pieces, result.dtype, self.at_least), result.shape, self.at_least)
         return result if found is None else structs.replace(result, elements=found)
 

@@ -137,7 +137,7 @@ def test_one_element_may_be_any_that_data_choose(target: Callable[[Tensor], Any]
     report = check(target, "x: float32[q]", replay=False)
     for size in range(1, 14):
         turned = (torch.arange(float(size)).roll(places) for places in range(size))
-        ran = all([runs(target, size, x) for x in turned])
+        ran = all(runs(target, size, x) for x in turned)
         assert ran or not report.accepts.certain.holds(q=size), (size, report.to_text())
         assert not report.accepts.exact or report.accepts.holds(q=size) == ran, (size, report.to_text())
 
