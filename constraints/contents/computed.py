@@ -211,8 +211,9 @@ def _beside(step: _Step) -> tuple[Chain, ...]:
         sides, value, tensor = args.get("pad"), args.get("value"), step.tensor(args.get("input"))
         value = 0 if value is None else value
         chains = step.chains(args["input"])
-        plain = isinstance(sides, tuple) and all(type(side) is int and side >= 0 for side in sides)
-        if not plain or not chains or tensor is None or type(value) is not int:
+        if not isinstance(sides, tuple) or not all(type(side) is int and side >= 0 for side in sides):
+            return ()
+        if not chains or tensor is None or type(value) is not int:
             return ()
         there = ge(product(tensor.shape), 1)
         found += [replace(chain, given=all_of((chain.given, there))) for chain in chains]

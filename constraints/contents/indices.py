@@ -254,12 +254,14 @@ def _require_computed(
     """Requires that each number that becomes an index of a table of known size is a valid one. Returns
     whether that says it all.
     """
-    pieces, bottom = pieces_of(of(index), index.shape), -size if wraps else 0
-    if not isinstance(size, int) or (pieces is not None and is_settled(c, pieces, bottom, size - 1)):
+    if not isinstance(size, int):
+        return False
+    pieces, rows, bottom = pieces_of(of(index), index.shape), size, -size if wraps else 0
+    if pieces is not None and is_settled(c, pieces, bottom, size - 1):
         return False
     ignored = named.get("ignore_index", -100) if op in LOSSES else None
     found = c.computed(named["target"] if op in LOSSES else index)
-    valid = [one.valid(lambda x: bottom <= x < size or x == ignored) for one in found]
+    valid = [one.valid(lambda x: bottom <= x < rows or x == ignored) for one in found]
     if not found or None in valid:
         return False
     for one, needed in zip(found, valid, strict=True):

@@ -518,16 +518,18 @@ def _joined(call: PlacedCall, place: Place) -> Tensor | None:
 
 def _stacked(call: PlacedCall, place: Place) -> Tensor | None:
     axis, several = _axis(call.args.get("dim", 0), len(place)), call.args.get("tensors")
-    if axis is None or not isinstance(several, tuple) or not isinstance(place[axis], int):
+    number = None if axis is None else place[axis]
+    if axis is None or not isinstance(several, tuple) or not isinstance(number, int):
         return None
-    return call.at((*place[:axis], *place[axis + 1 :]), several[place[axis]])
+    return call.at((*place[:axis], *place[axis + 1 :]), several[number])
 
 
 def _padded(call: PlacedCall, place: Place) -> Tensor | None:
     """The element, where the place lies within the part that is not padding; else a number."""
-    sides = call.args.get("pad")
-    numbers = isinstance(sides, tuple) and all(type(side) is int for side in sides)
-    if not numbers or call.args.get("mode", "constant") not in (None, "constant"):
+    sides: Any = call.args.get("pad")
+    if not isinstance(sides, tuple) or not all(type(side) is int for side in sides):
+        return None
+    if call.args.get("mode", "constant") not in (None, "constant"):
         return None
     value = call.args.get("value")
     around = partial(call.constant, 0 if value is None else value)
