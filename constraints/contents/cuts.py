@@ -122,9 +122,14 @@ def _beside(piece: Piece, bound: Dim, below: bool, at_least: AtLeast) -> Piece |
     """Returns the numbers of a piece that are less than a bound, or those that are not, at the sizes where
     there are any. Of `start + s*k` with s > 0 the first (bound - start + s - 1) // s are less.
     """
-    if piece.term is None or piece.over != 1 or piece.doubt is not False:
+    if piece.term is None or piece.over != 1:
         return None
     term = number(piece)
+    if piece.doubt is not False:
+        if not isinstance(bound, int) or not 0 < bound < piece.least or not _is_natural(piece, at_least):
+            return None
+        if below:  # what is in doubt is greater
+            piece = replace(piece, doubt=False, least=0)
     if not piece.indices:
         return replace(piece, given=all_of((piece.given, ge(bound - 1, term) if below else ge(term, bound))))
     rising = _rising(piece, term, at_least)
@@ -136,6 +141,12 @@ def _beside(piece: Piece, bound: Dim, below: bool, at_least: AtLeast) -> Piece |
     index = Index("#0", many, None, ordered=False, dense=True)
     given = all_of((piece.given, ge(many, 1)))
     return replace(piece, term=start + step * (first + symbol_of(index)), indices=(index,), given=given)
+
+
+def _is_natural(piece: Piece, at_least: AtLeast) -> bool:
+    """Returns whether no number of a piece is negative."""
+    ends = corners(number(piece), piece.indices, at_least)
+    return ends is not None and all(at_least(low, 0) for low in ends[0])
 
 
 def _rising(piece: Piece, term: Term | int, at_least: AtLeast) -> tuple[Dim, int, Dim] | None:

@@ -110,6 +110,11 @@ OF_DATA: Final[list[Callable[[Tensor], Any]]] = [
     lambda x: torch.zeros(5, 2)[(i := x.argsort()).masked_fill(i > 7, 0)],
     lambda x: torch.zeros(5, 2)[torch.where((i := x.topk(1).indices) >= 3, i - i, i)],
     lambda x: torch.zeros(5, 2)[torch.unique(x, return_inverse=True)[1].byte().long()],
+    lambda x: torch.zeros(n(x), 2)[torch.where(x.argsort().float().long() > 3, 9, 0)],
+    lambda x: torch.zeros(7, 2)[(i := x.argsort().float().long())[i < 9]],
+    lambda x: torch.zeros(n(x), 2)[x.argsort().float().long().clamp(max=4)],
+    lambda x: torch.zeros(n(x), 2)[(-x.argsort().float()).long().clamp(min=-4)],
+    lambda x: torch.zeros(n(x), 2)[(-x.argsort().float()).long().clamp(max=-4)],
 ]  # fmt: skip
 """Programs that run with all of some data, or not."""
 WRITTEN: Final = [written_later, written_through_a_view, moved_in_a_loop, copied_before_it_is_written]

@@ -432,7 +432,29 @@ def clamped_between(call: NamedCall) -> Elements | Pieces:
     numbers = len(bounded) == sum(b is not None for b in bounds)
     keeping = numbers and _are_above(pieces, max(bounded, default=0))
     found = mapped(pieces, clamped, keeping=keeping)
-    return UNTRACKED if found is None or pieces.slack else found
+    if found is None or pieces.slack:
+        return UNTRACKED
+    if not keeping or not all(isinstance(b, int) for b in (low, high) if b is not None):
+        return found
+    ends = (high is not None, low is not None)
+    sure = tuple(_clamped_surely(p, q, ends, call) for p, q in zip(pieces.pieces, found.pieces, strict=True))
+    return replace(found, pieces=sure)
+
+
+def _clamped_surely(piece: Piece, clamped: Piece, ends: tuple[bool, bool], call: NamedCall) -> Piece:
+    """Returns numbers within bounds, all exact where those in doubt lie beyond a bound: that is what becomes
+    of them.
+    """
+    if piece.doubt is False or piece.term is None:
+        return clamped
+    found = corners(piece.term, piece.indices, call.at_least)
+    above, below = ends
+    if found is None:
+        return clamped
+    none_above = all(call.at_least(-1 * high, 0) for high in found[1])
+    none_below = all(call.at_least(low, 0) for low in found[0])
+    sure = (above or none_above) and (below or none_below)
+    return replace(clamped, doubt=False, least=0) if sure else clamped
 
 
 def _are_above(pieces: Pieces, bound: int) -> bool:
