@@ -20,6 +20,8 @@ class Made:
     """A result of a call that a program has made: the call, and the place among its results."""
 
     node: Node
+    time: int
+    """The number of the call among those of the program."""
     place: int
     values: Mapping[int, Value]
     equal: Callable[[int, int], Formula]

@@ -107,6 +107,11 @@ class Dataless:
             made_of, whole = self._made_of(ref), True
             sources = made_of if ref in self._carried and region is not False else None
 
+    @property
+    def has_loops(self) -> bool:
+        """Returns whether a loop of the program carries values from one iteration to the next."""
+        return bool(self._carried)
+
     def forget(self) -> None:
         """Forgets the answers, after something was taken back that was known."""
         self._regions.clear()
@@ -273,7 +278,7 @@ class Dataless:
                 break  # it is being written down
             self._sources.update((result, _made_of(node, at)) for at, result in enumerate(node.results))
             self._made.update(
-                (ref, Made(node, at, self._values, self.equal, lambda ref: self._regions[ref].whole))
+                (ref, Made(node, place, at, self._values, self.equal, lambda ref: self._regions[ref].whole))
                 for at, ref in enumerate(node.results)
             )
             self._carried.update(node.results if node.op == "carried" else ())

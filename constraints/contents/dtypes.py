@@ -12,10 +12,16 @@ DIGITS: Final = {"bfloat16": 8, "float16": 11, "float32": 24, "float64": 53}
 """Bits of a float's significand: integers up to 2 to that power are floats."""
 SMALL: Final = 1 << 10
 """The largest number that fractions may be shifted and divided by."""
+SINGLE: Final = 1 << 22
+"""Lower bounds of numbers in doubt that are at least this great are those of singles, which do not become
+infinite: short floats are in doubt from smaller numbers on.
+"""
 SPARE: Final = 5
 """Bits left for the errors of roundings."""
 LARGE: Final = 1 << 15
-"""The size, and the position, for which integers of 32 bits and more are assumed to hold the results."""
+"""The size, and the position, for which integers of 32 bits and more, and doubles, are assumed to hold the
+results.
+"""
 
 
 def width(dtype: str) -> tuple[int, int] | None:
@@ -31,7 +37,11 @@ def width(dtype: str) -> tuple[int, int] | None:
 
 
 def wide(dtype: str | None) -> tuple[int, int] | None:
-    """Returns the least and the greatest number of an integer dtype of 32 bits or more; else None."""
+    """Returns the least and the greatest number of an integer dtype of 32 bits or more, and those up to which
+    doubles represent all integers; else None.
+    """
+    if dtype == "float64":
+        return -(1 << DIGITS[dtype]), 1 << DIGITS[dtype]
     if dtype not in INTEGRAL or not dtype.endswith(("32", "64")):
         return None
     bits = int(dtype.removeprefix("u").removeprefix("int"))

@@ -13,8 +13,8 @@ from ..ir.language import Affine, Context, Direction, Dots, Piece, Pieces, Shape
 from ..terms.dims import Apply, Dim, Term, lone_atom
 from ..terms.formula import Formula, all_of, any_of, eq, ge, le, lt, ne, negate
 from .cycles import is_run
-from .dtypes import INTEGRAL
-from .functions import corners
+from .dtypes import INTEGRAL, SINGLE
+from .functions import corners, number
 from .ranges import below
 from .values import is_data, of, pieces_of
 
@@ -142,6 +142,7 @@ def consumed(item: object) -> int:
     return item.rank if isinstance(item, Tensor) and item.dtype == "bool" else int(item is not None)
 
 
+LOSSES: Final = ("cross_entropy", "nll_loss", "cross_entropy_loss", "nll_loss_nd")
 INDICES: Mapping[str, Callable[[Named], Iterator[tuple[Tensor, Dim, bool]]]] = {
     **dict.fromkeys("embedding aten_embedding".split(), _embedding),
     **dict.fromkeys("embedding_bag _embedding_bag".split(), _bags),
@@ -156,7 +157,7 @@ INDICES: Mapping[str, Callable[[Named], Iterator[tuple[Tensor, Dim, bool]]]] = {
     **dict.fromkeys(("take", "put"), _flat),
     "one_hot": _hot,
     "multi_margin_loss": _margins,
-    **dict.fromkeys("cross_entropy nll_loss cross_entropy_loss nll_loss_nd".split(), _classes),
+    **dict.fromkeys(LOSSES, _classes),
     **dict.fromkeys("getitem setitem index index_put".split(), _items),
 }
 """For each operator its index tensors, each with the size that it indexes, and whether -1 counts from the
@@ -188,14 +189,16 @@ def require_in_range(c: Context, op: str, named: Named, unchecked: Formula) -> N
         require_some(c, op, index, -size if wraps else 0, size - 1)
         if index.elements is None:
             continue
+        empty = [] if all(c.at_least(n, 1) for n in index.shape) else [eq(product(index.shape), 0)]
+        if index.shape or op not in ("getitem", "setitem"):
+            empty.append(unchecked)
+        if _require_computed(c, op, named, index, size, wraps, empty, error):
+            continue
         pieces = pieces_of(of(index), index.shape)
         if pieces is None or pieces.roundings:
             reason = f"{op} is given indices that the sizes decide, in a way that is not followed"
             c.approximate(reason, "accept", negate(unchecked))
             continue
-        empty = [] if all(c.at_least(n, 1) for n in index.shape) else [eq(product(index.shape), 0)]
-        if index.shape or op not in ("getitem", "setitem"):
-            empty.append(unchecked)
         _require(c, op, pieces, size, wraps, empty, error)
 
 
@@ -222,12 +225,12 @@ def require_data(
     if not isinstance(operand, Tensor) or not is_data(operand):
         return
     known, rest = c.without_data(operand, numbers=numbers)
-    for where, number in known:
-        valid = True if number is None else is_valid(number)
+    for where, value in known:
+        valid = True if value is None else is_valid(value)
         if valid is None:
             rest = any_of((rest, where))
         elif not c.certain(needed := any_of((negate(where), unchecked, valid))):
-            c.require(needed, f"{op} is given elements that are {number} for all data", error)
+            c.require(needed, f"{op} is given elements that are {value} for all data", error)
     if rest is not False:
         approximate(c, f"{op}: {NO_DATA}", any_of((negate(rest), unchecked)), "both")
 
@@ -262,6 +265,69 @@ def require_some(c: Context, op: str, operand: Any, low: Dim | None, high: Dim |
         approximate(c, f"{op} is given elements that are valid for no data", any_of((*empty, valid)))
 
 
+def _require_computed(
+    c: Context,
+    op: str,
+    named: Named,
+    index: Tensor,
+    size: Dim,
+    wraps: bool,
+    empty: list[Formula],
+    error: type[Exception],
+) -> bool:
+    """Requires that each number that becomes an index of a table of known size is a valid one. Returns
+    whether that says it all.
+    """
+    if not isinstance(size, int):
+        return False
+    pieces, rows, bottom = pieces_of(of(index), index.shape), size, -size if wraps else 0
+    if pieces is not None and is_settled(c, pieces, bottom, size - 1):
+        return False
+    ignored = named.get("ignore_index", -100) if op in LOSSES else None
+    found = c.computed(named["target"] if op in LOSSES else index)
+    valid = [one.valid(lambda x: bottom <= x < rows or x == ignored) for one in found]
+    if not found or None in valid:
+        return False
+    for one, needed in zip(found, valid, strict=True):
+        if needed is not None and not c.certain(needed := any_of((needed, *empty))):
+            reason = f"indices, computed one by one, into a size of {size}"
+            c.require(needed, reason, error, by_data=one.by_data)
+    return True
+
+
+def is_settled(c: Context, pieces: Pieces, least: Dim | None, most: Dim | None) -> bool:
+    """Returns whether the pieces give the exact condition for numbers that must lie between two others, or
+    their ends surely do.
+    """
+    if pieces.roundings or pieces.slack or any(p.term is None or p.over != 1 for p in pieces.pieces):
+        return False
+    ends = [corners(number(p), p.indices, c.at_least) for p in pieces.pieces]
+    if None in ends:
+        return False
+    if all(p.attained and p.doubt is False for p in pieces.pieces):
+        return True
+    return all(
+        end is not None
+        and p.doubt is False
+        and all(least is None or _is_above(c, low - least) for low in end[0])
+        and all(most is None or _is_below(c, high, most + 1) for high in end[1])
+        for p, end in zip(pieces.pieces, ends, strict=True)
+    )
+
+
+ROUGH: Final = 32
+"""Singles in doubt differ from the numbers that they are rounded from by less than one part in so many: even
+those that are rounded to 8 bits, by one in 512 each time.
+"""
+
+
+def _is_near(end: Dim, size: Dim) -> Formula:
+    """Returns whether a number is so near to a size that it matters how it is rounded."""
+    if isinstance(end, int):
+        return True
+    return all_of((ge(end + end // ROUGH + 1, size), ge(size, end - end // ROUGH - 1)))
+
+
 def _require(
     c: Context,
     op: str,
@@ -287,7 +353,9 @@ def _require(
             reason = f"{op} is given indices that floats are rounded to, into a size of {size}"
             below = (ge(-piece.least, e) for e in ends[0] if wraps)  # others are invalid, rounded or not
             beyond = (*below, *(ge(e, piece.least) for e in ends[1]))
-            far = all_of((piece.doubt, ge(size, piece.least), any_of(beyond)))
+            sides = (*(-1 * e for e in ends[0] if wraps), *ends[1])
+            near = piece.least < SINGLE or any_of(_is_near(e, size) for e in sides)
+            far = all_of((piece.doubt, ge(size, piece.least), any_of(beyond), near))
             approximate(c, reason, any_of((negate(far), *nowhere)), "both")
         inside = all_of(
             (

@@ -17,7 +17,7 @@ from ..terms.formula import Formula, all_of, any_of, eq, ge, le, ne, negate
 from .cycles import is_run
 from .dtypes import INTEGRAL, WHOLE, width
 from .functions import Corners, corners, settled
-from .indices import INDICES, approximate, require_data, require_in_range, require_some
+from .indices import INDICES, approximate, is_settled, require_data, require_in_range, require_some
 from .laws.arithmetic import require_exact
 from .laws.calls import CASTS, NamedCall, of_number
 from .laws.makers import drawn_between
@@ -258,6 +258,8 @@ def _require_between(c: Context, op: str, operand: Any, low: int | None, high: D
     if isinstance(operand, float) and not isinstance(high, Term):
         fits = (low is None or operand >= low) and (high is None or operand <= high)
         return c.require(fits, f"{op} takes numbers of {limits}")
+    if _require_computed(c, op, operand, low, high, limits):
+        return
     for piece, ends, nowhere in _parts(c, op, operand, operand):
         inside = all_of(
             (
@@ -266,6 +268,25 @@ def _require_between(c: Context, op: str, operand: Any, low: int | None, high: D
             )
         )
         _require(c, any_of((inside, *nowhere)), piece.attained, f"{op} takes elements of {limits}", operand)
+
+
+def _require_computed(
+    c: Context, op: str, operand: Any, low: int | None, high: int | None, limits: str
+) -> bool:
+    """Requires that each number that becomes an element is allowed. Returns whether that says it all."""
+    if not isinstance(operand, Tensor) or operand.elements is None or operand.dtype not in INTEGRAL:
+        return False
+    pieces = pieces_of(of(operand), operand.shape)
+    if pieces is not None and is_settled(c, pieces, low, high):
+        return False
+    found = c.computed(operand)
+    valid = [one.valid(lambda x: (low is None or x >= low) and (high is None or x <= high)) for one in found]
+    if not found or None in valid:
+        return False
+    for one, needed in zip(found, valid, strict=True):
+        if needed is not None and not c.certain(needed := any_of((needed, eq(product(operand.shape), 0)))):
+            c.require(needed, f"{op} takes elements of {limits}", by_data=one.by_data)
+    return True
 
 
 def _require_divisor(c: Context, op: str, named: Named, result: Any) -> None:

@@ -28,11 +28,12 @@ from ..ir.language import (
     Slice,
     Span,
     Tensor,
+    Truths,
     Value,
     product,
     tensors,
 )
-from ..terms.dims import Dim, Term, minimum, sym, symbols
+from ..terms.dims import Dim, Term, maximum, minimum, sym, symbols
 from ..terms.formula import Formula, all_of, any_of, eq, ge, le
 from .dtypes import INTEGRAL, WHOLE
 from .indices import INDICES
@@ -686,7 +687,8 @@ def _progression(part: Columns) -> Affine | None:
 
 def _found_all(step: CallStep) -> Found:
     """`torch.ones(b, m).nonzero()` has a row `i, j` for each element, in their order, that of a diagonal
-    matrix a row `i, i` for each element of the diagonal.
+    matrix a row `i, i` for each element of the diagonal. A mask of n numbers that is true from one index on
+    up to another has these indices, `(torch.arange(n) < m).nonzero()`.
 
     In its first column each of the b different numbers occurs m times. A program that collects the positions
     of a mask row by row, `[places[places[:, 0] == row] for row in places[:, 0].unique()]`, gets m of them
@@ -697,6 +699,10 @@ def _found_all(step: CallStep) -> Found:
         return {}
     if step.of(step.input).diagonal:
         return {"shape": (minimum(*shape), 2), "elements": Affine(0, ((-2, 1),))}
+    match step.input.elements:
+        case Truths(within=(_, first, _)) if len(shape) == 1:
+            start = 0 if first is None else minimum(maximum(first, 0), shape[0])
+            return {"elements": Affine(start, ((-2, 1),))}
     if not one_value(step.input):
         return {}
     if len(shape) == 1:

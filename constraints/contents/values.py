@@ -242,11 +242,10 @@ def fitted(pieces: Pieces | None, dtype: str | None, at_least: AtLeast) -> Piece
     exact = pieces.roundings == 0 and all(is_float(p) for p in pieces.pieces)
     overs = {p.over for p in pieces.pieces if p.term is not None}
     small = next(iter(overs)) if len(overs) == 1 and not pieces.slack else None
-    limit = limits(
-        dtype,
-        None if (exact and not pieces.slack) or not fractions else pieces.roundings,
-        small if isinstance(small, int) and small <= SMALL else None,
-    )
+    roundings = None if (exact and not pieces.slack) or not fractions else pieces.roundings
+    limit = limits(dtype, roundings, small if isinstance(small, int) and small <= SMALL else None)
+    if dtype == "float64" and roundings is None:
+        limit = None
     if limit is None and any(p.term is not None and _is_great(p.term, dtype) for p in pieces.pieces):
         limit = wide(dtype)
     if limit is None or pieces.roundings > 1 << SPARE:

@@ -14,16 +14,21 @@ from typing import Any, Final, NoReturn, TypeAlias
 
 from msgspec import structs
 
+from ..contents.computed import Chain, chains_of
+from ..contents.cuts import CHOOSING, chosen
 from ..contents.dataless import Dataless, less
+from ..contents.dtypes import INTEGRAL, WHOLE
 from ..contents.fixed import comparison, equality, number_of_results
 from ..contents.following import with_elements
 from ..contents.indices import NO_DATA, SAME_DATA
 from ..contents.masks import number_of_true, one_value
 from ..contents.operands import require_elements
+from ..contents.places import Places, is_exact, referring
 from ..contents.ranges import OPEN, Outlook, Range, Ranges, Usual, compared, range_of
 from ..contents.traits import Contents, is_sparse
 from ..contents.trials import Truth
-from ..contents.values import extremes, ways_of
+from ..contents.values import extremes, stored, ways_of
+from ..contents.values import fitted as fitted_to
 from ..ir.dtypes import category
 from ..ir.language import (
     LOOSE,
@@ -292,6 +297,8 @@ class Generator:
     _indexed: tuple[str, Mapping[str, Any]] = "", MappingProxyType({})
     """The last call, with its arguments by name."""
     _dataless: Dataless | None = None
+    _writes: list[int] = field(default_factory=list)
+    """The calls that have written into tensors of integers or masks."""
     storage: tuple[Dim, Dim] | None = None
     lying: Callable[[Tensor], Formula | None] = nowhere
     """The answer of `memory_of` for the tensor of the next call."""
@@ -493,6 +500,11 @@ class Generator:
 
     def _range_of(self, ref: int | None) -> Range:
         return Range() if ref is None or self._dataless is None else Ranges(self._dataless).of(ref)
+
+    def computed(self, tensor: Tensor) -> tuple[Chain, ...]:
+        self._asked = True
+        places, ref = self._places(), self.contents.name_of(tensor)
+        return () if places is None or ref is None else chains_of(places, ref, self.node)
 
     def range_of(self, tensor: Tensor) -> Range:
         self._asked = True
@@ -754,6 +766,7 @@ class Generator:
         require_elements(self, op, named, result, self._unchecked)
         contents, at_least = self.contents, self.bounds.at_least
         result = with_elements(op, named, result, at_least, contents.is_free, self._usual_of)
+        result = self._placed(op, named, result)
         result = self.simplified(result) if self.equations else result
         if any(map(is_, repeat(result), named.values())):
             result = anew(result)  # another tensor, of which other things may be known
@@ -765,6 +778,33 @@ class Generator:
                     self._of_nothing(op, count, named)
         self._asked |= told
         return result
+
+    def _placed(self, op: str, named: Mapping[str, Any], result: Value) -> Value:
+        """Returns the result with the facts about its elements that the calls before tell: which of them a
+        comparison has chosen, and what the only one is, where it is not known.
+        """
+        if not isinstance(result, Tensor) or result.dtype not in INTEGRAL:
+            return result
+        one, known = all(n == 1 for n in result.shape), result.elements
+        if known is None or not (one or op in CHOOSING) or (one and is_exact(known)):
+            return result
+        if (places := self._places()) is None:
+            return result
+        self._asked = True
+        args = {name: referring(value, self.contents.name_of) for name, value in named.items()}
+        found = places.of_result(op, args, result, self.node) if one else None
+        if found is None and (pieces := chosen(places, op, args, result, self.node)) is not None:
+            found = stored(fitted_to(pieces, result.dtype, self.at_least), result.shape, self.at_least)
+        return result if found is None else structs.replace(result, elements=found)
+
+    def _places(self) -> Places | None:
+        """Returns what the program says of single elements; None in loops, where a call is made again and
+        again.
+        """
+        program = self._dataless
+        if program is None or program.has_loops:
+            return None
+        return Places(program, self._writes, self.at_least, self.certain)
 
     def _lifted(
         self, rule: Rule, op: str, named: dict[str, Any], writes: bool
@@ -800,6 +840,8 @@ class Generator:
         """Invalidates facts about written tensors: other tensors may alias them."""
         for tensor in tensors(target):
             self.contents.written(tensor)
+            if tensor.dtype in WHOLE or tensor.dtype is None:
+                self._writes.append(self.node)
 
     def _heard(self) -> tuple[int, int, int]:
         """Returns how many statements the rules have made so far, their results aside."""

@@ -316,6 +316,16 @@ Case: TypeAlias = "tuple[Formula, int | float | None]"
 Cases: TypeAlias = tuple[Case, ...]
 
 
+class ComputedElements(Protocol):
+    """Elements that are computed one by one; with `by_data`, the data choose among them."""
+
+    @property
+    def by_data(self) -> bool: ...
+
+    def valid(self, is_valid: Callable[[int | float], bool]) -> Formula | None:
+        """Returns the condition under which all of them are valid; None where it is not found."""
+
+
 class Context(Protocol):
     """The services that a rule may use.
 
@@ -391,6 +401,12 @@ class Context(Protocol):
         """Returns the least and the greatest number that the elements of a tensor, an argument of the call,
         may be, for any data; None where no bound is known.
         """
+
+    def computed(self, tensor: Tensor) -> Sequence[ComputedElements]:
+        """Returns what computes all elements of a tensor, an argument of the call, from the integers of some
+        ranges; nothing where it is not known.
+        """
+        return ()
 
     def is_data(self, dim: Dim) -> bool:
         """Returns whether the data decide the size."""

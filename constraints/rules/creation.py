@@ -6,7 +6,7 @@ from math import factorial
 from typing import Any, cast
 
 from ..engine.generate import RuleFunction
-from ..ir.language import Context, Number, Shape, Tensor, Value, product
+from ..ir.language import Context, Number, Quotient, Shape, Tensor, Value, product
 from ..terms.dims import Dim, Term, maximum, minimum
 from ..terms.formula import all_of, any_of, eq, ge, gt, le, lt
 from .common import DEFAULTS, axis, category, channels_last, contiguous_strides, promote, rank_is
@@ -211,14 +211,21 @@ def arange(
     if end is None:
         start, end = 0, start
     bounds = (start, end, step)
+    start, end, step = (_whole(n) for n in bounds)
     dtype = dtype or ("int64" if all(kind(n) in ("int64", "bool") for n in bounds) else "float32")
-    if any(isinstance(n, Number | Tensor) for n in bounds):
+    if any(isinstance(n, Number | Tensor) for n in (start, end, step)):
         return Tensor((c.fresh("arange", 0, None),), dtype)
     size = steps(c, start, end, step)
     if dtype == "int64" and any(isinstance(n, float) for n in bounds):
         # torch checks the bounds as they are, and truncates them to count
         size = steps(c, *(int(n) if isinstance(n, float) else n for n in bounds))
     return Tensor((size,), dtype)
+
+
+def _whole(value: Any) -> Any:
+    """Returns the integer that a float is, such as `float(n)`; any other value as it is."""
+    whole = isinstance(value, Quotient) and value.kind == "float" and value.over % value.under == 0
+    return value.over // value.under if whole else value
 
 
 def inclusive_range(

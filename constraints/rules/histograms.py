@@ -38,7 +38,8 @@ def bincount(c: Context, input: Tensor, weights: Value = None, minlength: Dim = 
     c.require(ge(minlength, 0), f"bincount takes minlength >= 0, not {minlength}")
     size = input.shape[0]
     if (most := greatest(input)) is not None:
-        return Tensor((maximum(minlength, most + 1 if c.choose(ge(size, 1), "bins") else 0),), dtype)
+        some = c.at_least(size, 1) or most + 1 == size or c.choose(ge(size, 1), "bins")
+        return Tensor((maximum(minlength, most + 1 if some else 0),), dtype)
     least = maximum(minlength, 1 if c.at_least(size, 1) else minimum(1, size))
     return Tensor((c.fresh("bins", least, None),), dtype)
 

@@ -9,11 +9,11 @@ from functools import partial
 from struct import pack, unpack
 from typing import Any, Final
 
-from ...ir.language import UNTRACKED, Affine, Elements, Piece, Pieces, Ratio, Span, Tensor, Truths
+from ...ir.language import UNTRACKED, Affine, Elements, Piece, Pieces, Ratio, Shape, Span, Tensor, Truths
 from ...terms.dims import Dim, Term, ceildiv, maximum, minimum, substitute
 from ...terms.formula import Formula, all_of, any_of, ge, negate
 from ..cycles import is_run, modulo, two_ends
-from ..dtypes import DIGITS, INTEGRAL, SMALL, limits
+from ..dtypes import DIGITS, INTEGRAL, SINGLE, SMALL, limits
 from ..functions import (
     Reach,
     aligned,
@@ -27,11 +27,14 @@ from ..functions import (
     nearest_even,
     number,
     symbol_of,
+    without,
 )
 from ..values import constant, is_data, is_float, of, pieces_of, scaled
 from .calls import CASTS, Law, Named, NamedCall, of_number
 from .images import chosen_where
 
+FEW: Final = 4
+"""At most this many divisors along an axis are told apart."""
 MOST_STEPS: Final = 12
 """At most this many powers of a number are distinguished."""
 FAR: Final = 1 << 60
@@ -115,7 +118,7 @@ def times(call: NamedCall) -> Elements | Pieces:
     a, b = call.operand("input"), call.operand("other")
     if b is None and a is not None and not (is_rounded(a) or _has_fractions(a)):
         b = _of_decimal(call.named.get("other"), call.result.dtype)
-    if a is not None and b == constant(0):
+    if a is not None and b is not None and constant(0) in (a, b):
         return Affine(0)
     if a is None or b is None or a.slack or b.slack:
         return UNTRACKED
@@ -130,10 +133,12 @@ def times(call: NamedCall) -> Elements | Pieces:
 
 def _multiplied_by(least: int, factor: Piece) -> int:
     """Returns the reach of a product. That with a fraction p/q is rounded to no less than the integer before
-    `least * p/q`, since the float of the fraction may be less by a part in 2**9.
+    `least * p/q`, since the float of the fraction may be less by a part in 2**9. Those of short floats stay
+    below SINGLE.
     """
     if (n := _one_number(factor)) is not None:
-        return least * abs(n) if least * abs(n) < FAR else 0
+        most = FAR if least >= SINGLE else SINGLE
+        return min(least * abs(n), most - 1) if least * abs(n) < FAR else 0
     match factor:
         case Piece(int() as over, int() as under, ()) if abs(over) < under:
             return max(least * abs(over) // under - 1, 0)
@@ -222,7 +227,7 @@ def remainder(call: NamedCall) -> Elements | Pieces:
     match of(call.input), divisor:
         case Affine(int() as one, ()), int() as by if by > 0:  # of floats, too
             return Affine(one % by)
-    a, b = call.operand("input"), call.operand("other")
+    a, b = call.operand("input"), _place_by_place(call.operand("other"), call.result.shape)
     if a is None or b is None or is_rounded(a) or is_rounded(b) or call.result.dtype not in INTEGRAL:
         return UNTRACKED
     apart, parts = is_partition(b), []
@@ -328,8 +333,24 @@ def _of_one_sign(pieces: Pieces | None, call: NamedCall) -> tuple[Pieces, int] |
 
 
 def floor_divide(call: NamedCall) -> Elements | Pieces:
-    rounded = any(is_rounded(call.operand(name)) for name in ("input", "other"))
-    return UNTRACKED if rounded else _arithmetic(_floor_quotient, _cut_by)(call)
+    a, b = call.operand("input"), _place_by_place(call.operand("other"), call.result.shape)
+    if a is None or b is None or is_rounded(a) or is_rounded(b):
+        return UNTRACKED
+    return combined(a, b, partial(_floor_quotient, call), _cut_by) or UNTRACKED
+
+
+def _place_by_place(pieces: Pieces | None, shape: Shape) -> Pieces | None:
+    """Returns divisors that differ along an axis with few indices as a piece for each of these."""
+    if pieces is None or len(pieces.pieces) != 1 or pieces.pieces[0].term is None:
+        return pieces
+    (piece,) = pieces.pieces
+    axes = {i.axis: shape[i.axis] for i in piece.indices if i.axis is not None and i.ordered}
+    sizes = [size for size in axes.values() if isinstance(size, int) and size <= FEW]
+    if len(piece.indices) != 1 or len(sizes) != 1 or piece.fixed:
+        return pieces
+    ((index,), (axis,), (size,)) = piece.indices, axes, sizes
+    apart = (replace(without(piece, {index.name: at}), fixed=((axis, at),)) for at in range(size))
+    return replace(pieces, pieces=tuple(apart))
 
 
 def _is_never_negative(pieces: Pieces | None, call: NamedCall) -> bool:
@@ -413,7 +434,29 @@ def clamped_between(call: NamedCall) -> Elements | Pieces:
     numbers = len(bounded) == sum(b is not None for b in bounds)
     keeping = numbers and _are_above(pieces, max(bounded, default=0))
     found = mapped(pieces, clamped, keeping=keeping)
-    return UNTRACKED if found is None or pieces.slack else found
+    if found is None or pieces.slack:
+        return UNTRACKED
+    if not keeping or not all(isinstance(b, int) for b in (low, high) if b is not None):
+        return found
+    ends = (high is not None, low is not None)
+    sure = tuple(_clamped_surely(p, q, ends, call) for p, q in zip(pieces.pieces, found.pieces, strict=True))
+    return replace(found, pieces=sure)
+
+
+def _clamped_surely(piece: Piece, clamped: Piece, ends: tuple[bool, bool], call: NamedCall) -> Piece:
+    """Returns numbers within bounds, all exact where those in doubt lie beyond a bound: that is what becomes
+    of them.
+    """
+    if piece.doubt is False or piece.term is None:
+        return clamped
+    found = corners(piece.term, piece.indices, call.at_least)
+    above, below = ends
+    if found is None:
+        return clamped
+    none_above = all(call.at_least(-1 * high, 0) for high in found[1])
+    none_below = all(call.at_least(low, 0) for low in found[0])
+    sure = (above or none_above) and (below or none_below)
+    return replace(clamped, doubt=False, least=0) if sure else clamped
 
 
 def _are_above(pieces: Pieces, bound: int) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
+from math import isqrt
 from typing import Any, Final
 
 from ...ir.language import UNTRACKED, Affine, Comparison, Elements, Image, Piece, Pieces, Tensor, Truths
@@ -45,9 +46,29 @@ def placed(pieces: Pieces | None) -> Piece | None:
 def made_of(call: NamedCall) -> Elements:
     """Returns the elements as a function of floats, or of integers, that sizes decide."""
     before = _start(call)
-    if before is None or call.result.dtype not in FLOATS:
+    if call.result.dtype not in FLOATS:
         return UNTRACKED
+    if before is None or before.piece.indices == ():
+        squares = _roots_of_squares(call)
+        if squares is not None or before is None:
+            return squares or UNTRACKED
     return replace(before, steps=(*before.steps, (call.op, 0.0)))
+
+
+def _roots_of_squares(call: NamedCall) -> Pieces | None:
+    """Returns the roots of small squares, 0 and 1 above all, which are exact."""
+    pieces = call.pieces
+    if call.op != "sqrt" or pieces is None or pieces.slack or pieces.roundings:
+        return None
+    roots = [_root_of_square(piece) for piece in pieces.pieces]
+    known = [root for root in roots if root is not None]
+    return replace(pieces, pieces=tuple(known)) if len(known) == len(roots) else None
+
+
+def _root_of_square(piece: Piece) -> Piece | None:
+    small = isinstance(piece.term, int) and piece.over == 1 and 0 <= piece.term <= SMALL
+    root = isqrt(piece.term) if small and isinstance(piece.term, int) else None
+    return replace(piece, term=root) if root is not None and root * root == piece.term else None
 
 
 def _start(call: NamedCall) -> Image | None:

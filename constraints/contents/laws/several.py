@@ -9,7 +9,7 @@ from typing import Any
 from ...ir.language import UNTRACKED, Affine, Elements, Pieces, Slice, Span, Tensor
 from ...terms.dims import Dim, maximum
 from ..cycles import modulo
-from ..functions import AtLeast, divided
+from ..functions import AtLeast, corners, divided
 from ..shaping import moved, stretched
 from ..values import of, pieces_of
 from .arithmetic import is_rounded
@@ -96,6 +96,10 @@ def _digit(found: Pieces, below: Dim, size: Dim, at_least: AtLeast) -> Elements 
         return UNTRACKED
     below, size = (n if at_least(n, 1) else maximum(n, 1) for n in (below, size))  # of 0 there are none
     whole = replace(found, pieces=(replace(piece, term=piece.term // below),))
+    ends = corners(piece.term, piece.indices, at_least)
+    small = ends is not None and all(at_least(low, 0) for low in ends[0])
+    if small and ends is not None and all(at_least(size - 1 - high, 0) for high in ends[1]):
+        return whole  # the quotients are no greater
     return divided(whole, lambda p: modulo(p, 0, size, at_least)) or UNTRACKED
 
 
@@ -109,7 +113,8 @@ def _unique(call: NamedCall) -> Iterable[Elements | Pieces]:
     dim = call.named.get("dim")
     count, distinct = (t.numel if dim is None else t.shape[dim] for t in (call.input, first))
     apart = known is not None and count == distinct
-    indices = Span(0, count - 1, attained=apart, by_data=known is None, dense=apart)
+    dense = apart or (call.is_free(call.input) and dim is None)
+    indices = Span(0, count - 1, attained=dense, by_data=known is None, dense=dense)
     occurrences = Affine(1) if apart else Span(1, count, attained=False, by_data=known is None)
     only_counts = call.named.get("return_counts") and not call.named.get("return_inverse")
     yield from (occurrences,) if len(others) == 1 and only_counts else (indices, occurrences)[: len(others)]

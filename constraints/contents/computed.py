@@ -1,0 +1,505 @@
+"""Elements that are computed one by one from the integers of a range: `(torch.arange(n).half() * 3).long()`.
+
+What a chain of casts, roundings and wraps does to a range has no short form, but it can be computed, number
+by number. If all of 0 ... n - 1 occur, and 683 is the first number that becomes an index beyond the table,
+then the index is valid exactly for n <= 683.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from struct import pack, unpack
+from typing import Any, Final, TypeAlias
+
+from ..ir.language import Affine, Piece, Tensor, product
+from ..ir.program import Argument, Ref
+from ..terms.dims import Dim, Term, maximum, minimum, substitute
+from ..terms.formula import Formula, all_of, any_of, ge, le, negate
+from .cycles import is_run
+from .dtypes import DIGITS, INTEGRAL
+from .functions import corners, number, symbol_of
+from .laws.calls import CASTS
+from .places import MadeValue, Places
+from .values import of, pieces_of
+from .writing import is_permutation
+
+Number: TypeAlias = "int | float"
+Function: TypeAlias = Callable[[Number], Number]
+SEARCHED: Final = 1 << 15
+"""At most this many numbers of a range are computed."""
+ROOTED: Final = 1 << 22
+"""Up to this number, the root that a float32 is cut to is the integer root (`values._roots`)."""
+DEPTH: Final = 16
+
+
+class NotComputed(Exception):
+    """Raised where it is not known what torch computes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ray:
+    """The integers `first`, `first + step`, ..., of which there are `count`; `count` may be negative, where
+    there are none.
+    """
+
+    first: int
+    step: int
+    count: Dim
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """Elements that functions make from all integers of some rays, at the sizes that satisfy `given`."""
+
+    rays: tuple[Ray, ...]
+    functions: tuple[Function, ...] = ()
+    given: Formula = True
+    by_data: bool = False
+
+    def then(self, function: Function) -> Chain:
+        return replace(self, functions=(*self.functions, function))
+
+    def valid(self, is_valid: Callable[[Number], bool]) -> Formula | None:
+        """Returns the condition under which all elements are valid; None where it is not found."""
+        few: list[Formula] = []
+        for ray in self.rays:
+            if (first := self._first(ray, is_valid)) is None:
+                return None
+            few.append(le(ray.count, first))
+        return any_of((all_of(few), negate(self.given)))
+
+    def _first(self, ray: Ray, is_valid: Callable[[Number], bool]) -> int | None:
+        """Returns the place of the first number of a ray that becomes an element which is not valid."""
+        count = ray.count if isinstance(ray.count, int) else SEARCHED
+        try:
+            for place in range(min(count, SEARCHED)):
+                value: Number = ray.first + ray.step * place
+                for function in self.functions:
+                    value = function(value)
+                if not is_valid(value):
+                    return place
+        except NotComputed:
+            return None
+        return count if isinstance(ray.count, int) and count <= SEARCHED else None
+
+
+def chains_of(places: Places, ref: int, time: int, depth: int = DEPTH) -> tuple[Chain, ...]:
+    """Returns the chains that make the elements of a value, all of them; none where they are not known."""
+    made, value = places.program.made(ref), places.program.value(ref)
+    if not isinstance(value, Tensor) or depth < 0 or not places.is_as_made(ref, time):
+        return ()
+    if (plain := _plain(value, places)) or made is None:
+        return plain
+    step = _Step(places, made, value, depth)
+    for law in (_moved, _beside, _by_element):
+        if found := law(step):
+            return found
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    places: Places
+    made: MadeValue
+    value: Tensor
+    depth: int
+
+    @property
+    def args(self) -> dict[str, Argument]:
+        return dict(self.made.node.args)
+
+    def chains(self, argument: Argument) -> tuple[Chain, ...]:
+        if not isinstance(argument, Ref):
+            return ()
+        return chains_of(self.places, argument.id, self.made.time, self.depth - 1)
+
+    def tensor(self, argument: Argument) -> Tensor | None:
+        found = self.places.program.value(argument.id) if isinstance(argument, Ref) else None
+        return found if isinstance(found, Tensor) else None
+
+
+# --- ranges ------------------------------------------------------------------------------------------------
+
+
+def _plain(value: Tensor, places: Places) -> tuple[Chain, ...]:
+    """Returns chains without functions, where the elements are integers of some ranges."""
+    if value.dtype not in INTEGRAL:
+        return ()
+    pieces = pieces_of(of(value), value.shape)
+    if pieces is None or pieces.slack or pieces.roundings or pieces.and_data:
+        return ()
+    found: list[Chain] = []
+    for piece in pieces.pieces:
+        rays = _rays(piece, places)
+        if not rays:
+            return ()
+        found.append(Chain(rays, (), piece.given, pieces.by_data))
+    return tuple(found)
+
+
+def _rays(piece: Piece, places: Places) -> tuple[Ray, ...]:
+    if piece.term is None or piece.over != 1 or not piece.attained or piece.doubt is not False:
+        return ()
+    term = number(piece)
+    if not piece.indices:
+        return (Ray(term, 1, 1),) if isinstance(term, int) else ()
+    if len(piece.indices) == 1 and piece.indices[0].dense:
+        (index,) = piece.indices
+        start = substitute(term, {index.name: 0})
+        by = substitute(term, {index.name: 1}) - start
+        if isinstance(by, int) and by and term - start - by * symbol_of(index) == 0:
+            last = start + by * (index.size - 1)
+            if isinstance(start, int):
+                return (Ray(start, by, index.size),)
+            if isinstance(last, int):
+                return (Ray(last, -by, index.size),)
+    ends = corners(term, piece.indices, places.at_least) if is_run(piece) else None
+    if ends is None:
+        return ()
+    low, high = minimum(*ends[0]), maximum(*ends[1])
+    if isinstance(low, int):
+        return (Ray(low, 1, high - low + 1),)
+    if isinstance(high, int):
+        return (Ray(high, -1, high - low + 1),)
+    if places.at_least(high, 0) and places.at_least(-low, 0):
+        return (Ray(0, 1, high + 1), Ray(0, -1, -low + 1))
+    return ()
+
+
+# --- elements that are moved, all of them ------------------------------------------------------------------
+
+MOVES: Final = frozenset(
+    "clone contiguous detach alias lift_fresh_copy cpu unsqueeze squeeze view reshape view_as reshape_as "
+    "flatten unflatten ravel transpose permute T t mT movedim flip fliplr flipud roll rot90 msort sort "
+    "unique unique2 _unique _unique2 unique_consecutive _unique_consecutive expand expand_as broadcast_to "
+    "repeat tile repeat_interleave".split()
+)
+"""Operators whose first result has all elements of the input, and no others, where it has any."""
+
+
+def _moved(step: _Step) -> tuple[Chain, ...]:
+    op, args = step.made.op, step.args
+    source = step.tensor(args.get("input"))
+    if source is None or source.dtype != step.value.dtype or step.made.place:
+        return ()
+    repeats = args.get("repeats", 1)
+    if op in MOVES and isinstance(repeats, int | Term | tuple):
+        return step.chains(args["input"])
+    if op == "getitem":
+        index = args["index"]
+        alone = index[0] if isinstance(index, tuple) and len(index) == 1 else index
+        if (positions := step.tensor(alone)) is not None and is_permutation(positions, source):
+            return step.chains(args["input"])
+    return ()
+
+
+def _beside(step: _Step) -> tuple[Chain, ...]:
+    """The elements of several tensors, or those of a tensor and the number that it is padded with."""
+    op, args = step.made.op, step.args
+    found: list[Chain] = []
+    if op in ("cat", "stack") and isinstance(several := args.get("tensors"), tuple):
+        for argument in several:
+            chains, tensor = step.chains(argument), step.tensor(argument)
+            if not chains or tensor is None or tensor.dtype != step.value.dtype:
+                return ()
+            there = ge(product(tensor.shape), 1)
+            found += [replace(chain, given=all_of((chain.given, there))) for chain in chains]
+    elif op in ("pad", "constant_pad_nd") and args.get("mode", "constant") in (None, "constant"):
+        sides, value, tensor = args.get("pad"), args.get("value"), step.tensor(args.get("input"))
+        value = 0 if value is None else value
+        chains = step.chains(args["input"])
+        if not isinstance(sides, tuple) or not all(type(side) is int and side >= 0 for side in sides):
+            return ()
+        if not chains or tensor is None or type(value) is not int:
+            return ()
+        there = ge(product(tensor.shape), 1)
+        found += [replace(chain, given=all_of((chain.given, there))) for chain in chains]
+        if any(sides):
+            found.append(Chain((Ray(value, 1, 1),)))
+    return tuple(found)
+
+
+# --- functions ---------------------------------------------------------------------------------------------
+
+
+def _by_element(step: _Step) -> tuple[Chain, ...]:
+    """The chains of the one tensor that a function of its elements is computed from."""
+    try:
+        root, function = _function(step)
+    except NotComputed:
+        return ()
+    return tuple([chain.then(function) for chain in step.chains(Ref(root))]) if root is not None else ()
+
+
+def _function(step: _Step) -> tuple[int | None, Function]:
+    """Returns the value that elements are computed from, and how; None for a constant."""
+    made, value = step.made, step.value
+    law = FUNCTIONS.get(made.op)
+    if law is None or made.place or step.depth < 0 or step.args.get("out") is not None:
+        raise NotComputed
+    given = {name: _operand(step, name, argument) for name, argument in step.args.items()}
+    function = law(given, value.dtype or "")
+    roots = {operand.root for operand in given.values() if operand.root is not None and not operand.aside}
+    if len(roots) > 1:
+        raise NotComputed
+    return (roots.pop() if roots else None), function
+
+
+@dataclass(frozen=True, slots=True)
+class _Operand:
+    root: int | None
+    get: Function
+    dtype: str
+    plain: Any = None
+    """The argument, where it is no tensor."""
+    aside: bool = False
+    rooted: bool = False
+    """Whether it is a square root, which is only known after it is cut to an integer."""
+
+
+def _operand(step: _Step, name: str, argument: Argument) -> _Operand:
+    if not isinstance(argument, Ref):
+        return _Operand(None, lambda x: argument, "", argument)  # type: ignore[arg-type, return-value]
+    tensor = step.tensor(argument)
+    if (step.made.op, name) == ("type_as", "other"):
+        return _Operand(None, _same, tensor.dtype or "" if tensor else "", aside=True)
+    if tensor is None or not step.places.is_as_made(argument.id, step.made.time):
+        raise NotComputed
+    dtype = tensor.dtype or ""
+    match tensor.elements:
+        case Affine(int() as one, ()) if dtype in INTEGRAL:
+            return _Operand(None, lambda x: one, dtype)
+    made = step.places.program.made(argument.id)
+    same = tensor.shape == step.value.shape
+    if not same:
+        raise NotComputed
+    if made is not None and made.op in FUNCTIONS and not (dtype in INTEGRAL and _plain(tensor, step.places)):
+        inner = _Step(step.places, made, tensor, step.depth - 1)
+        try:
+            root, function = _function(inner)
+            return _Operand(root, function, dtype)
+        except NotComputed:
+            pass
+    if made is not None and made.op == "sqrt":
+        inner = _Step(step.places, made, tensor, step.depth - 1)
+        found = _operand(inner, "input", inner.args["input"])
+        if found.dtype not in INTEGRAL:
+            raise NotComputed
+        return replace(found, get=lambda x: _root(found.get(x)), dtype=dtype, rooted=True)
+    return _Operand(argument.id, _same, dtype)
+
+
+def _same(x: Number) -> Number:
+    return x
+
+
+def _root(x: Number) -> Number:
+    if not 0 <= x < ROOTED:
+        raise NotComputed
+    return math.isqrt(int(x))
+
+
+def held(x: Number, dtype: str) -> Number:
+    """Returns a number as a tensor of this dtype holds it."""
+    if dtype == "bool":
+        return int(bool(x))
+    if dtype in INTEGRAL:
+        bits = int(dtype.lstrip("uint"))
+        if isinstance(x, float):
+            if not abs(x) < 1 << bits - 1 or (dtype.startswith("u") and x < 0):
+                raise NotComputed
+            x = int(x)
+        x %= 1 << bits
+        return x if dtype.startswith("u") or x < 1 << bits - 1 else x - (1 << bits)
+    if dtype not in DIGITS or abs(x) > 1 << 53:
+        raise NotComputed
+    if dtype == "float64":
+        return float(x)
+    single: float = unpack("f", pack("f", x))[0]
+    if dtype == "float32":
+        return single
+    if dtype == "float16":
+        if abs(single) >= 65520:
+            raise NotComputed
+        half: float = unpack("e", pack("e", single))[0]
+        return half
+    (bits,) = unpack("I", pack("f", single))
+    brain: float = unpack("f", pack("I", (bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000))[0]
+    return brain
+
+
+FunctionLaw: TypeAlias = Callable[[Mapping[str, _Operand], str], Function]
+"""Returns how an element of the result is computed, given the operands and the dtype of the result."""
+
+
+def _number(operand: _Operand | None, dtype: str) -> Function:
+    """Returns an operand as arithmetic in this dtype takes it. A number that the dtype does not hold, or the
+    root of a number, is not taken.
+    """
+    if operand is None or operand.rooted or isinstance(operand.plain, bool):
+        raise NotComputed
+    if operand.dtype:
+        return lambda x: held(operand.get(x), dtype)
+    if not isinstance(operand.plain, int | float):
+        raise NotComputed
+    one = held(operand.plain, dtype)
+    if one != operand.plain and not (dtype == "float32" and isinstance(operand.plain, float)):
+        raise NotComputed
+    return lambda x: one
+
+
+def _computed(law: Callable[..., Number], *names: str) -> FunctionLaw:
+    """Returns the law of arithmetic in the dtype of the result. That of short floats is in singles."""
+
+    def of(given: Mapping[str, _Operand], dtype: str) -> Function:
+        for name, operand in given.items():
+            if name not in names and operand.plain not in (None, 1):
+                raise NotComputed
+        parts = [_number(given.get(name), dtype) for name in names]
+        short = dtype in ("float16", "bfloat16")
+
+        def compute(x: Number) -> Number:
+            try:
+                found = law(*(part(x) for part in parts))
+            except (ZeroDivisionError, OverflowError, ValueError):
+                raise NotComputed from None
+            return held(held(found, "float32") if short else found, dtype)
+
+        return compute
+
+    return of
+
+
+def _of_integers(law: FunctionLaw) -> FunctionLaw:
+    def of(given: Mapping[str, _Operand], dtype: str) -> Function:
+        if dtype not in INTEGRAL:
+            raise NotComputed
+        return law(given, dtype)
+
+    return of
+
+
+def _compared(law: Callable[[Number, Number], bool]) -> FunctionLaw:
+    """The law of a comparison with an integer that the dtype of the other side holds."""
+
+    def of(given: Mapping[str, _Operand], dtype: str) -> Function:
+        sides = [given["input"], given["other"]]
+        dtypes = {side.dtype for side in sides if side.dtype}
+        if len(dtypes) != 1:
+            raise NotComputed
+        one, other = (_number(side, *dtypes) for side in sides)
+        return lambda x: int(law(one(x), other(x)))
+
+    return of
+
+
+def _cast(given: Mapping[str, _Operand], dtype: str) -> Function:
+    source = given["input"]
+    if source.rooted and dtype not in INTEGRAL:
+        raise NotComputed
+    short = dtype in ("float16", "bfloat16")
+    return lambda x: held(held(source.get(x), "float32") if short else source.get(x), dtype)
+
+
+def _quotient(given: Mapping[str, _Operand], dtype: str) -> Function:
+    mode = given["rounding_mode"].plain if "rounding_mode" in given else None
+    rest = {name: operand for name, operand in given.items() if name != "rounding_mode"}
+    if mode is None and dtype in DIGITS:
+        return _computed(operator.truediv, "input", "other")(rest, dtype)
+    if mode is None or dtype not in INTEGRAL:
+        raise NotComputed
+    law = operator.floordiv if mode == "floor" else _cut_quotient
+    return _computed(law, "input", "other")(rest, dtype)
+
+
+def _cut_quotient(a: int, b: int) -> int:
+    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
+def _rest_of_sign(a: int, b: int) -> int:
+    return a - b * _cut_quotient(a, b)
+
+
+def _clamped(given: Mapping[str, _Operand], dtype: str) -> Function:
+    there = {name: given[name] for name in ("min", "max") if name in given}
+    bounds = {name: bound for name, bound in there.items() if bound.dtype or bound.plain is not None}
+    source = _number(given.get("input"), dtype)
+    ends = {name: _number(bound, dtype) for name, bound in bounds.items()}
+
+    def clamp(x: Number) -> Number:
+        found = source(x)
+        found = max(found, ends["min"](x)) if "min" in ends else found
+        return min(found, ends["max"](x)) if "max" in ends else found
+
+    return clamp
+
+
+def _chosen(condition: str, one: str, other: str) -> FunctionLaw:
+    def of(given: Mapping[str, _Operand], dtype: str) -> Function:
+        if condition not in given or given[condition].dtype != "bool":
+            raise NotComputed
+        left, right = _number(given.get(one), dtype), _number(given.get(other), dtype)
+        return lambda x: left(x) if given[condition].get(x) else right(x)
+
+    return of
+
+
+def _power(a: Number, b: Number) -> Number:
+    if b < 0 or b > 62:
+        raise NotComputed
+    return a**b
+
+
+def _shifted(law: Callable[[int, int], int]) -> Callable[[int, int], int]:
+    def shift(a: int, b: int) -> int:
+        if not 0 <= b < 8:
+            raise NotComputed
+        return law(a, b)
+
+    return shift
+
+
+def _plus_scaled(sign: int, *names: str) -> FunctionLaw:
+    return _computed(lambda a, b: a + sign * b, *names)
+
+
+PAIR: Final = ("input", "other")
+FUNCTIONS: Final[Mapping[str, FunctionLaw]] = {
+    "add": _plus_scaled(1, *PAIR),
+    "sub": _plus_scaled(-1, *PAIR),
+    "rsub": _plus_scaled(-1, *PAIR[::-1]),
+    "mul": _computed(operator.mul, *PAIR),
+    "div": _quotient,
+    "floor_divide": _of_integers(_computed(operator.floordiv, *PAIR)),
+    "remainder": _of_integers(_computed(operator.mod, *PAIR)),
+    "fmod": _of_integers(_computed(_rest_of_sign, *PAIR)),
+    "pow": _of_integers(_computed(_power, "input", "exponent")),
+    "neg": _computed(operator.neg, "input"),
+    "abs": _computed(abs, "input"),
+    "sign": _computed(lambda a: (a > 0) - (a < 0), "input"),
+    **dict.fromkeys("clamp clamp_min clamp_max".split(), _clamped),
+    "maximum": _computed(max, *PAIR),
+    "minimum": _computed(min, *PAIR),
+    "where": _chosen("condition", "input", "other"),
+    "masked_fill": _chosen("mask", "value", "input"),
+    "bitwise_and": _of_integers(_computed(operator.and_, *PAIR)),
+    "bitwise_or": _of_integers(_computed(operator.or_, *PAIR)),
+    "bitwise_xor": _of_integers(_computed(operator.xor, *PAIR)),
+    "lshift": _of_integers(_computed(_shifted(operator.lshift), *PAIR)),
+    "rshift": _of_integers(_computed(_shifted(operator.rshift), *PAIR)),
+    "ceil": _computed(math.ceil, "input"),
+    "floor": _computed(math.floor, "input"),
+    "trunc": _computed(math.trunc, "input"),
+    "round": _computed(round, "input"),
+    "eq": _compared(operator.eq),
+    "ne": _compared(operator.ne),
+    "lt": _compared(operator.lt),
+    "le": _compared(operator.le),
+    "gt": _compared(operator.gt),
+    "ge": _compared(operator.ge),
+    **dict.fromkeys(CASTS, _cast),
+}
+"""For each operator how an element of its result is computed from the elements of its operands there."""

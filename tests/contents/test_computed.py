@@ -1,0 +1,87 @@
+"""Indices that are computed from a range one by one: the exact condition, against eager runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, arange
+
+from anyshape.constraints.contents.computed import held
+from anyshape.typecheck import check
+
+REFUSALS = (RuntimeError, ValueError, IndexError, TypeError)
+EDGES: Final = (127, 128, 129, 130, 255, 256, 257, 258, 511, 512, 513, 4000)
+SIZES: Final = (*range(1, 40), *range(40, 900, 7), *EDGES)
+
+
+def n(x: Tensor) -> int:
+    return x.shape[0]
+
+
+def filled(x: Tensor) -> Tensor:
+    """An index in whose place another is written before it is cast."""
+    index = torch.cat((arange(n(x)), arange(n(x))))
+    index[:1] = 50
+    return torch.zeros(90, 2)[(index.half() * 2).long()]
+
+
+EXACT: Final[list[Callable[[Tensor], Any]]] = [
+    lambda x: torch.zeros(500, 2)[(arange(n(x)).half() * 3).long()],
+    lambda x: torch.zeros(2050, 2)[(arange(n(x)).bfloat16() * 5).long()],
+    lambda x: torch.zeros(300, 2)[(arange(n(x)) * 0.7).round().long()],
+    lambda x: torch.zeros(300, 2)[(arange(n(x)) / 3).ceil().long()],
+    lambda x: torch.zeros(200, 2)[(arange(n(x)).byte() * 3).long()],
+    lambda x: torch.zeros(120, 2)[(arange(-n(x), 0).char() + 3).long()],
+    lambda x: torch.zeros(200, 2).gather(1, (arange(n(x)).byte() - 3).long().reshape(1, -1) % 2),
+    lambda x: F.embedding((arange(n(x) - 1, -1, -1).byte() - 3).long(), torch.zeros(250, 2)),
+    lambda x: torch.zeros(90, 2)[arange(n(x)).abs().sqrt().long().short().long() * 7],
+    lambda x: torch.zeros(90, 2)[x.argsort().bfloat16().long()],
+    lambda x: torch.zeros(90, 2)[(x.argsort() ^ 5).half().long()],
+    lambda x: torch.zeros(90, 2)[(arange(n(x)) << 1).bfloat16().long().flip(0)],
+    lambda x: torch.zeros(90, 2)[torch.fmod(arange(-n(x), 0), 97).short().long()],
+    lambda x: torch.zeros(90, 2)[torch.div(arange(n(x)), -3, rounding_mode="trunc").char().long()],
+    lambda x: torch.zeros(90, 2)[torch.div(arange(n(x)), -3, rounding_mode="floor").char().long()],
+    lambda x: torch.zeros(90, 2)[(arange(n(x)) % 100).char().half().long()],
+    lambda x: torch.zeros(90, 2)[torch.where(arange(n(x)) > 50, 0, arange(n(x))).half().long() * 2],
+    lambda x: torch.zeros(9, 2)[torch.pow(2, arange(n(x)).clamp(0, 9)).byte().long()],
+    lambda x: torch.zeros(90, 2)[torch.cat((arange(n(x)), arange(n(x)))).half().long()],
+    lambda x: torch.zeros(90, 2)[F.pad(arange(n(x)), (1, 2), value=80).half().long()],
+    lambda x: torch.zeros(90, 2)[(arange(n(x))[:, None] - arange(n(x))).half().long() * 3],
+    lambda x: F.nll_loss(torch.zeros(n(x), 90), arange(n(x)).bfloat16().long()),
+    lambda x: torch.ones(n(x)).repeat_interleave((arange(n(x)).char() + 1).long()),
+    lambda x: torch.bincount((arange(-n(x), 0).half() + 5).long() + 300),
+]  # fmt: skip
+
+
+def runs(target: Callable[[Tensor], Any], size: int) -> bool:
+    try:
+        target(torch.zeros(size))
+    except REFUSALS:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("target", EXACT)
+def test_indices_are_valid_exactly_up_to_a_size(target: Callable[[Tensor], Any]) -> None:
+    report = check(target, "x: float32[q]", replay=False)
+    assert report.verdict in ("proved", "refined", "refuted") and report.accepts.exact, report.to_text()
+    for size in SIZES:
+        assert report.accepts.holds(q=size) == runs(target, size), (size, report.to_text())
+
+
+def test_what_is_written_is_not_computed() -> None:
+    report = check(filled, "x: float32[q]", replay=False)
+    assert not any(report.accepts.certain.holds(q=size) for size in SIZES if not runs(filled, size))
+
+
+@pytest.mark.parametrize("dtype", "int8 uint8 int16 int32 float16 bfloat16 float32 float64 bool".split())
+def test_numbers_are_held_as_torch_holds_them(dtype: str) -> None:
+    numbers = [*range(-70_000, 70_000, 7), 2**24 + 1, -(2**24) - 3, 2**31 - 1, 2**31, 2**40 + 1]
+    if dtype == "float16":
+        numbers = [x for x in numbers if abs(x) < 65520]
+    found = torch.tensor(numbers).to(getattr(torch, dtype))
+    assert [held(x, dtype) for x in numbers] == found.tolist()

@@ -1,0 +1,156 @@
+"""The element at one place of a tensor: the exact condition that a program has of it, against eager runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, arange
+
+from anyshape.typecheck import check
+
+REFUSALS = (RuntimeError, ValueError, IndexError, TypeError)
+SIZES: Final = (*range(1, 14), 20, 31, 64, 127, 128, 129, 130, 200, 255, 256, 257, 300)
+
+
+def n(x: Tensor) -> int:
+    return x.shape[0]
+
+
+def grid(x: Tensor) -> Tensor:
+    """Relative positions, of which the first is 0 and the last, too."""
+    return arange(n(x))[:, None] - arange(n(x))[None, :]
+
+
+def written_later(x: Tensor) -> Tensor:
+    kept = torch.cat((arange(n(x)), arange(n(x))))
+    kept[0] = 9
+    return torch.zeros(5, 2)[kept[0]]
+
+
+def written_through_a_view(x: Tensor) -> Tensor:
+    kept = torch.cat((arange(n(x)), arange(n(x))))
+    kept.view(2, -1)[0] += 9
+    return torch.zeros(5, 2)[kept.flatten()[0]]
+
+
+def copied_before_it_is_written(x: Tensor) -> Tensor:
+    kept = torch.cat((arange(n(x)) + 3, arange(n(x))))
+    copy = kept.clone()
+    kept[0] = 9
+    return torch.zeros(n(x), 2)[copy[0]]
+
+
+def added_in_place(x: Tensor) -> Tensor:
+    shifted = torch.cat((arange(n(x)) + 3, arange(n(x)))).clone().add_(n(x))
+    return torch.zeros(9, 2)[shifted[0]]
+
+
+def moved_in_a_loop(x: Tensor) -> Tensor:
+    order = torch.cat((arange(n(x)), arange(n(x)) + 2))
+    for _ in range(n(x)):
+        order = order.roll(1)
+    return torch.zeros(5, 2)[order[0]]
+
+
+EXACT: Final[list[Callable[[Tensor], Any]]] = [
+    lambda x: torch.zeros(5, 2)[torch.cat((arange(n(x) - 1), arange(n(x)) + 9)).flatten()[0]],
+    lambda x: torch.zeros(5, 2)[torch.cat((arange(n(x)) + 3, arange(4)))[-2]],
+    lambda x: torch.zeros(9, 2).select(0, torch.stack((arange(n(x)), arange(n(x)) + n(x)))[1, 0].item()),
+    lambda x: torch.zeros(9, 2).narrow(0, int(torch.cartesian_prod(arange(n(x)), arange(3))[:, 0][0]), 9),
+    lambda x: torch.zeros(8, 2).narrow(0, int(F.pad(arange(n(x)) + 2, (1, 0), value=7).flatten()[1]), 4),
+    lambda x: torch.zeros(3, 2)[F.pad(arange(n(x)) + 2, (1, 2), value=3).flatten()[2]],
+    lambda x: torch.zeros(3, 2)[torch.eye(n(x), dtype=torch.long).flatten()[-1] * n(x)],
+    lambda x: torch.zeros(4, 2)[F.one_hot(arange(n(x)))[-1, 0] + n(x)],
+    lambda x: torch.zeros(4, 2)[(grid(x) + n(x) - 1).tril()[0, 0]],
+    lambda x: torch.zeros(4, 2)[(grid(x) + n(x) + 1).triu(1)[0, 0]],
+    lambda x: torch.zeros(7, 2)[grid(x).t()[0, -1]],
+    lambda x: torch.zeros(7, 2)[grid(x).flip(1)[0, 0]],
+    lambda x: torch.zeros(7, 2)[torch.diag(arange(n(x)) + 2)[-1, -1]],
+    lambda x: torch.zeros(7, 2)[torch.meshgrid(arange(n(x)) + 4, arange(3), indexing="xy")[1][-1, -1] + n(x)],
+    lambda x: torch.zeros(7, 2)[torch.triu_indices(n(x), n(x) + 1, offset=1)[1][0] + n(x)],
+    lambda x: torch.zeros(7, 2)[torch.tril_indices(n(x), n(x), offset=-1)[0][0] + n(x)],
+    lambda x: torch.zeros(7, 2)[torch.ones(n(x), 3).nonzero()[0, 1] + n(x)],
+    lambda x: torch.zeros(7, 2)[arange(n(x)).roll(1)[0]],
+    lambda x: torch.zeros(7, 2)[arange(n(x)).roll(-1)[0]],
+    lambda x: torch.zeros(7, 2)[arange(2, n(x) + 2).repeat(3)[0]],
+    lambda x: torch.zeros(7, 2)[arange(2, n(x) + 2).repeat_interleave(3)[4]],
+    lambda x: torch.zeros(7, 2)[(arange(n(x)) * 2).unique()[0] + n(x)],
+    lambda x: torch.zeros(7, 2)[torch.combinations(arange(n(x)))[0, 1]],
+    lambda x: torch.zeros(7, 2)[(arange(n(x)) ** 2).diff()[1]],
+    lambda x: torch.zeros(7, 2)[(arange(n(x)) + n(x)).cumsum(0)[0]],
+    lambda x: torch.zeros(7, 2)[torch.linspace(3, 90, n(x)).long()[0]],
+    lambda x: torch.zeros(7, 2)[arange(n(x))[arange(n(x) - 1, -1, -1)][0]],
+    lambda x: torch.zeros(7, 2)[torch.where(arange(n(x)) + n(x) > 5, arange(n(x)), 8)[0]],
+    lambda x: torch.zeros(9, 2)[torch.arange(-n(x), 0).masked_fill(arange(n(x)) < n(x) - 3, 8)[0]],
+    lambda x: torch.zeros(200, 2)[arange(3, n(x) + 3).short().long().flatten()[-1]],
+    lambda x: torch.zeros(20, 2)[(torch.cat((arange(-n(x), 0), arange(2))).char() + 2).long()[0]],
+    lambda x: torch.zeros(20, 2)[(torch.cat((arange(n(x), 0, -1), arange(2))).byte() * 2).long()[0]],
+    lambda x: torch.zeros(20, 2)[torch.cat((arange(n(x)) + 3, arange(n(x)))).view(2, -1)[:, 0].tolist()],
+    lambda x: torch.zeros(20, 2)[torch.unravel_index(arange(n(x)), (n(x), 4))[0].flatten()[-1]],
+    lambda x: torch.zeros(20, 2)[(arange(n(x)) < n(x) // 2).nonzero().view(-1) + 3],
+    lambda x: torch.zeros(20, 2)[(arange(n(x)) > 5).nonzero()[:, 0]],
+    lambda x: torch.zeros(20, 2)[arange(float(n(x))).long()[-1]],
+    lambda x: torch.zeros(torch.bincount(arange(n(x)) + 2).shape[0] - 6, 2),
+    lambda x: torch.zeros(9, 2)[arange(n(x)).unique_consecutive(return_counts=True)[1] * 2 + n(x)],
+    lambda x: torch.zeros(3, 2)[(arange(n(x)).bool() & (arange(n(x)) < 2)).long()[0] + n(x)],
+    added_in_place,
+]  # fmt: skip
+OF_DATA: Final[list[Callable[[Tensor], Any]]] = [
+    lambda x: torch.zeros(5, 2)[x.argsort()[-1] + 2],
+    lambda x: torch.zeros(5, 2)[x.sort().indices[1:2]],
+    lambda x: torch.zeros(5, 2)[x.topk(1).indices[0] * 2],
+    lambda x: torch.zeros(5, 2)[(x.argmax().reshape(1).repeat(2) // 2)[0]],
+    lambda x: torch.zeros(n(x), 2)[torch.where(x.argmax() < n(x), x.argmax(), n(x))],
+    lambda x: torch.zeros(n(x), 2)[torch.where(x.argsort() < n(x) - 2, x.argsort(), n(x) - 2)],
+    lambda x: torch.zeros(5, 2)[(i := x.argsort())[i < 7]],
+    lambda x: torch.zeros(5, 2)[(i := x.argsort()).masked_fill(i > 7, 0)],
+    lambda x: torch.zeros(5, 2)[torch.where((i := x.topk(1).indices) >= 3, i - i, i)],
+    lambda x: torch.zeros(5, 2)[torch.unique(x, return_inverse=True)[1].byte().long()],
+    lambda x: torch.zeros(n(x), 2)[torch.where(x.argsort().float().long() > 3, 9, 0)],
+    lambda x: torch.zeros(7, 2)[(i := x.argsort().float().long())[i < 9]],
+    lambda x: torch.zeros(n(x), 2)[x.argsort().float().long().clamp(max=4)],
+    lambda x: torch.zeros(n(x), 2)[(-x.argsort().float()).long().clamp(min=-4)],
+    lambda x: torch.zeros(n(x), 2)[(-x.argsort().float()).long().clamp(max=-4)],
+]  # fmt: skip
+"""Programs that run with all of some data, or not."""
+WRITTEN: Final = [written_later, written_through_a_view, moved_in_a_loop, copied_before_it_is_written]
+"""Programs that write between the calls that an element comes through."""
+
+
+def runs(target: Callable[[Tensor], Any], size: int, x: Tensor | None = None) -> bool:
+    try:
+        target(torch.zeros(size) if x is None else x)
+    except REFUSALS:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("target", EXACT)
+def test_one_element_is_known_exactly(target: Callable[[Tensor], Any]) -> None:
+    report = check(target, "x: float32[q]", replay=False)
+    assert report.verdict in ("proved", "refined", "refuted") and report.accepts.exact, report.to_text()
+    for size in SIZES:
+        assert report.accepts.holds(q=size) == runs(target, size), (size, report.to_text())
+
+
+@pytest.mark.parametrize("target", OF_DATA)
+def test_one_element_may_be_any_that_data_choose(target: Callable[[Tensor], Any]) -> None:
+    report = check(target, "x: float32[q]", replay=False)
+    for size in range(1, 14):
+        turned = (torch.arange(float(size)).roll(places) for places in range(size))
+        ran = all(runs(target, size, x) for x in turned)
+        assert ran or not report.accepts.certain.holds(q=size), (size, report.to_text())
+        assert not report.accepts.exact or report.accepts.holds(q=size) == ran, (size, report.to_text())
+
+
+@pytest.mark.parametrize("target", WRITTEN)
+def test_what_is_written_counts(target: Callable[[Tensor], Any]) -> None:
+    report = check(target, "x: float32[q]", replay=False)
+    for size in SIZES[:20]:
+        ran = runs(target, size)
+        assert ran or not report.accepts.certain.holds(q=size), (size, report.to_text())
+        assert not ran or report.accepts.holds(q=size), (size, report.to_text())
