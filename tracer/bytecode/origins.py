@@ -215,19 +215,25 @@ def is_by_sizes(error: Exception) -> bool:
     """Returns whether a program on this path raises the error in an eager run, too, though its type is not
     among `REFUSALS`.
 
-    So it is where the program's own code says `raise`, where torch's tensors lack the attribute, too, and
-    where Python values are in place of tensors.
+    So it is where the program's own code says `raise` or looks up a key that is not there, where torch's
+    tensors lack the attribute, too, and where Python values are in place of tensors.
     """
     if isinstance(error, TypeError) and _TEXTS_OF_PYTHON.match(str(error)):
         return True
     if isinstance(error, AttributeError) and not has_attributes(error.obj):
         return True
+    if isinstance(error, StopIteration):
+        return not error.args
     if isinstance(error, AttributeError) and isinstance(error.obj, torch.Tensor):
         return error.name is not None and not hasattr(torch.Tensor, error.name)
     *_, last = _tracebacks(error)
     code, context = last.tb_frame.f_code, error.__context__
-    raises = dis.opname[code.co_code[last.tb_lasti]] == "RAISE_VARARGS" and not is_inner(code.co_filename)
-    return raises and (context is None or isinstance(context, REFUSALS))
+    instruction = dis.opname[code.co_code[last.tb_lasti]]
+    if is_inner(code.co_filename):
+        return False
+    if isinstance(error, KeyError) and instruction == "BINARY_SUBSCR":
+        return True
+    return instruction == "RAISE_VARARGS" and (context is None or isinstance(context, REFUSALS))
 
 
 def is_defect(error: BaseException) -> bool:

@@ -103,7 +103,7 @@ from ..summaries.loops import Loop, Loops
 from ..summaries.merging import Calls, MergedCall
 from ..summaries.plans import NotSummarised, Plans, Site, Written
 from ..values import listed
-from ..values.keys import MOST, beside
+from ..values.keys import MOST, beside, digits, is_plain, length, missing
 from ..values.numbers import Real, Size, returned, size
 from ..values.random import DRAWN, drawn_by_python, is_drawn
 from ..values.real_tensors import dtype_name, number_of_true, value_of, with_numbers
@@ -116,6 +116,7 @@ from ..values.sequences import (
     iterate,
     joined,
     lazy,
+    makes_list,
     physical,
     settled,
     times,
@@ -443,6 +444,7 @@ class Recording(Recorder):
         self.guessed: list[int] = []
         """The nodes of branches that sizes decide, but whose outcome is not tracked."""
         self.dataless_floats = False
+        self.attributes: set[str] = set()
         self.keys: dict[Dim, Dim] = {}
         """Sizes that were keys, each with the first key that is equal to it."""
         self.hashed: dict[CodeType, dict[Dim, None]] = {}
@@ -524,14 +526,12 @@ class Recording(Recorder):
             end = End(how, who + told, of_error(error, self.names))
         except Exception as error:  # noqa: BLE001 (the target is the user's code)
             # Whatever else a user's program raises is told, with its line, as no matter of sizes, unless they
-            # have brought it there. What a loop hands on has none of the attributes that the program has set.
-            by_sizes = any(made.asked is not None and not made.forced for made in self._made)
-            lost = isinstance(error, AttributeError) and has_attributes(error.obj) and bool(self.loops.ended)
-            by_sizes &= not lost
+            # have brought it there.
             programs = is_by_sizes(error)
-            how = "raised" if is_miscall(error) or (by_sizes and programs) else "gave-up"
+            how = "raised" if is_miscall(error) or (programs and self._brought(error)) else "gave-up"
             who = "the recorder failed: " if is_ours(error) and how == "gave-up" and not programs else ""
-            end = End(how, f"{who}{type(error).__name__}: {error}", of_error(error, self.names))
+            told = str(error).replace(f"'{SymbolicTensor.__name__}'", "'Tensor'")
+            end = End(how, f"{who}{type(error).__name__}: {told}", of_error(error, self.names))
         finally:
             failure = self.loops.finish()
         if failure is not None:
@@ -558,6 +558,21 @@ class Recording(Recorder):
             tuple(said.unbacked.items()),
             tuple(dict.fromkeys(self.turns)),
         )
+
+    def _brought(self, error: Exception) -> bool:
+        """Returns whether sizes have brought the program to an error of its own, or no sizes avoid it.
+
+        What a loop hands on has none of the attributes that the program has set, nor has an operator's result
+        those of an operand, which it may be in an eager run.
+        """
+        by_sizes = any(made.asked is not None and not made.forced for made in self._made)
+        if isinstance(error, KeyError):
+            return by_sizes or any(map(is_plain, error.args))
+        if not isinstance(error, AttributeError):
+            return by_sizes
+        if has_attributes(error.obj) and (self.loops.ended or error.name in self.attributes):
+            return False
+        return by_sizes or isinstance(error.obj, torch.Tensor)
 
     def _input(self, declared: Declared) -> Any:
         value = declared.type
@@ -646,6 +661,20 @@ class Recording(Recorder):
                 return value
         return self.give_up(f"{term} is needed as a number; {MAX_VALUES} values of it were tried")
 
+    def place(self, term: Term, frame: FrameType) -> int:
+        """Returns the value of a size where this frame needs it.
+
+        Where it is an index of a list, one number beyond each end represents all others there.
+        """
+        if makes_list(frame):
+            return 0
+        most = None if self.loops.supposing or self.loops.varies(term) else length(frame)
+        if most is not None and self.truth(ge(term, most)):
+            return most + 1
+        if most is not None and self.truth(le(term, -1 - most)):
+            return -2 - most
+        return self.number(term)
+
     def between(self, dim: Dim) -> tuple[int | None, int | None] | None:
         """Returns bounds of a dim that only the data decide; None for another dim."""
         names = symbols(dim)
@@ -688,6 +717,20 @@ class Recording(Recorder):
         if not self._over and matters(frame, Recording.run.__code__):
             self._approximate("what becomes of a text with or about a size is not followed")
 
+    def text(self, size: Size, frame: FrameType) -> str:
+        """Returns the text of a size: its digits, where a key of the container in which this frame looks the
+        text up contains them.
+        """
+        term = size.written()
+        numbers = None if isinstance(term, int) else digits(frame)
+        if numbers is None:
+            self.writes(frame)
+            return str(term)
+        if len(numbers) > MOST:
+            return str(int(size))
+        found = next((number for number in numbers if self.truth(eq(term, number))), None)
+        return missing(term) if found is None else str(found)
+
     def _approximate(self, reason: str, where: Formula = True) -> None:
         """Marks a point outside of any operator as approximate, by a node of its own."""
         self.generator.node = len(self.nodes)
@@ -699,18 +742,21 @@ class Recording(Recorder):
         key = size.written()
         self._no_ended(key)
         others = None if isinstance(key, int) else beside(frame)
-        if others is not None:
-            key = self._first_of(key, [o for o in others if type(o) is int or o.run is self], frame.f_code)
+        if others is not None and isinstance(key, Term):
+            if not others.are_all:
+                self._approximate("not all keys are known among which a size is looked up")
+            keys = [o for o in others.keys if type(o) is int or o.run is self]
+            key = self._first_of(key, keys, frame.f_code)
         key = self.keys.get(key, key)
         return hash(key) if isinstance(key, int) else hash((id(self), key))
 
-    def _first_of(self, key: Dim, others: list[Any], code: CodeType) -> Dim:
+    def _first_of(self, key: Term, others: list[Any], code: CodeType) -> Dim:
         """Returns the first of these keys, and of those that the code has hashed before, that equals this
         one.
         """
         before = self.hashed.setdefault(code, {})
         if len(others) > MOST:
-            return self.number(key) if isinstance(key, Term) else key
+            return self.number(key)
         for other in (*(o if type(o) is int else o.written() for o in others), *before):
             if other != key and self.truth(eq(key, other)):
                 first = self.keys.get(other, other)
