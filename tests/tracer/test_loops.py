@@ -827,6 +827,33 @@ def test_a_while_without_an_end_ends_with_the_budget() -> None:
     assert any("the budget ran out" in finding.message for finding in report.findings)
 
 
+def slices_all(x: Tensor) -> Tensor:
+    while x.shape[0] > 3:
+        x = x[::1]
+    return x
+
+
+def adds_one(x: Tensor) -> Tensor:
+    while x.shape[0] > 3:
+        x = x + 1
+    return x
+
+
+def counts(x: Tensor) -> Tensor:
+    n = 0
+    while 3 < x.shape[0] and n >= 0:
+        n += 1
+    return x
+
+
+@pytest.mark.parametrize("target", [slices_all, adds_one, counts], ids=lambda f: f.__name__)
+def test_a_while_that_leaves_its_test_as_it_is_ends_with_a_reason(target: Any) -> None:
+    report = check(target, "x: [n]", replay=False)
+    (finding,) = (f for f in report.findings if f.code == "incomplete")
+    assert "a `while` has not ended after 1000 iterations" in finding.message
+    assert report.verdict == "unknown"
+
+
 @pytest.mark.parametrize("target", [
     lambda x: torch.stack(list(x.unbind(0))[::-1]),
     lambda x: torch.stack(x.unbind(0)[1:]),

@@ -199,6 +199,8 @@ _TEXTS_OF_PYTHON: Final = re.compile(
     r"|'(int|float|bool|NoneType|Size|Real)' object is not (iterable|subscriptable|callable|reversible)$"
     r"|object of type '(int|float|bool|NoneType|Size|Real)' has no len\(\)$"
     r"|expected Tensor as element \d+ in argument \d+, but got (int|float|str|bool|NoneType|Size)$"
+    r"|\w+\(\): argument '\w+' \(position \d+\) must be Tensor, not (int|float|str|bool|NoneType|Size)$"
+    r"|(len\(\) of|iteration over) a 0-d tensor$"
 )
 
 

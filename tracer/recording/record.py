@@ -566,13 +566,15 @@ class Recording(Recorder):
         those of an operand, which it may be in an eager run.
         """
         by_sizes = any(made.asked is not None and not made.forced for made in self._made)
-        if isinstance(error, KeyError):
-            return by_sizes or any(map(is_plain, error.args))
-        if not isinstance(error, AttributeError):
-            return by_sizes
-        if has_attributes(error.obj) and (self.loops.ended or error.name in self.attributes):
-            return False
-        return by_sizes or isinstance(error.obj, torch.Tensor)
+        match error:
+            case KeyError():
+                return by_sizes or any(map(is_plain, error.args))
+            case AttributeError(obj=obj) if has_attributes(obj):
+                lost = bool(self.loops.ended) or error.name in self.attributes
+                return not lost and (by_sizes or isinstance(obj, torch.Tensor))
+            case AttributeError() | TypeError() | StopIteration():
+                return True
+        return by_sizes
 
     def _input(self, declared: Declared) -> Any:
         value = declared.type
@@ -633,6 +635,7 @@ class Recording(Recorder):
         if (fails := self.fails_on(names)) is not None and self.judged(formula) is Answer.SOMETIMES:
             self.supposes = fails
         if formula in self.settled:
+            self.loops.ends(formula)
             return self.settled[formula]
         return self._branch(formula, None)
 

@@ -211,36 +211,30 @@ class Iterating:
     """
 
     def __init__(self, elements: Lazy) -> None:
-        self._rest: Lazy | None = elements
+        self._elements: Lazy | None = elements
+        self._run = elements.run
         self._taken = 0
-        self._last: Iterator[Any] = iter(())
+        self._numbered: Iterator[Any] | None = None
+        """The elements that are left, after their count has become a number."""
 
     def __iter__(self) -> Iterator[Any]:
-        frame = frame_above(1)
-        return iter(self._last) if self._rest is None else iterate(self.rest(), frame)
+        return self._numbered or iterate(self.rest(), frame_above(1))
 
     def rest(self) -> Lazy:
-        """Returns the elements that are left, after which the iterator cannot be used any more."""
-        rest = self._rest
-        self._rest, self._last = None, self._unusable(rest.run)
-        return rest
-
-    @staticmethod
-    def _unusable(run: Recorder) -> Iterator[Any]:
-        run.give_up("an iterator is used again after a loop over it")
-        yield
+        """Returns the elements that are left, for a loop after which the iterator cannot be used any more."""
+        rest, self._elements = self._elements, None
+        return self._run.give_up("an iterator is used again after a loop over it") if rest is None else rest
 
     def __next__(self) -> Any:
-        rest = self._rest
-        if rest is None:
-            return next(self._last)
         if self._taken == FEW:
-            self._rest, self._last = None, rest.all()
-            return next(self._last)
+            self._numbered = self._numbered or self.rest().all()
+            return next(self._numbered)
+        rest = self.rest()
+        self._elements = rest
         if not rest.run.truth(ge(rest.count, 1)):
             raise StopIteration
         self._taken += 1
-        self._rest = rest.between(1)
+        self._elements = rest.between(1)
         return rest.at(0)
 
 
