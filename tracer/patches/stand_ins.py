@@ -108,6 +108,7 @@ STAND_INS: Final[Mapping[str, Any]] = {
     "tuple": _of_type(builtins.tuple, sequences.symbolic_tuple),
     "iter": sequences.symbolic_iter,
     "len": sequences.symbolic_len,
+    "sorted": sequences.symbolic_sorted,
     "sum": sequences.symbolic_sum,
     "max": sequences.symbolic_max,
 }

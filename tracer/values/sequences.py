@@ -32,6 +32,7 @@ from ...constraints.engine.generate import anew
 from ...constraints.engine.lifting import reached
 from ...constraints.ir.language import UNTRACKED, Layout, Tensor
 from ...constraints.ir.program import Node
+from ...constraints.ir.system import Answer
 from ...constraints.terms.dims import Dim, Term, ceildiv, maximum, minimum, sym, total
 from ...constraints.terms.forall import affine, for_all, slope
 from ...constraints.terms.formula import Formula, all_of, eq, free_symbols, ge, le, lt
@@ -1035,6 +1036,39 @@ def _reduce(function: Any, iterable: Any, *initial: Any) -> Any:
 
 
 _REDUCE = functools.reduce
+
+
+def symbolic_sorted(x: Any, /, *, key: Any = None, reverse: Any = False) -> Any:
+    """Returns `sorted(x, key=len)` of tensors whose number is a size; Python's own `sorted` of anything else.
+    """
+    members = symbolic_list(x) if key is symbolic_len and lazy(x) is not None else x
+    if type(members) is Repeating and builtins.len(physical(members)) == 1:
+        (member,) = physical(members)
+        sorted_ones = _by_length(member, bool(reverse))
+        if sorted_ones is not None:
+            return Repeating(sorted_ones)
+    return builtins.sorted(members, key=key, reverse=reverse)
+
+
+def _by_length(member: Any, reverse: bool) -> list[Any] | None:
+    """Returns the elements of a repeated member, sorted by their sizes along the first axis, where only the
+    last one is shorter than the others; else None.
+    """
+    run, n = member.run, member.count
+    if member.same or not run.truth(ge(n, 1)):
+        return [member]
+    k = run.index("each")
+    first, shape, last = (member.shape_at(at) for at in (0, sym(k), n - 1))
+    if not first or not shape or not last:
+        return None
+    between = ge(sym(k), 0), le(sym(k), n - 2)
+    if run.judged(eq(shape[0], first[0]), between) is not Answer.ALWAYS:
+        return None
+    if run.truth(eq(last[0], first[0])):
+        return [member]
+    if not run.certain(le(last[0], first[0])):
+        return None
+    return [member] if reverse else [member.at(n - 1), member.between(0, 1).of_one_shape()]
 
 
 def symbolic_max(*args: Any, **kwargs: Any) -> Any:
