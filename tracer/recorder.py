@@ -46,6 +46,8 @@ class Recorder(Ledger, ABC):
     """The nodes of branches that sizes decide, but whose outcome is not tracked."""
     dataless_floats: Formula
     """The sizes at which some float that the data decides depends on no data."""
+    attributes: set[str]
+    """Names of attributes that the program has set on tensors."""
     spelt_out: Any
     """The sites where star arguments are written one by one."""
     spread: Spread | None
@@ -72,6 +74,10 @@ class Recorder(Ledger, ABC):
     @abstractmethod
     def number(self, term: Term) -> int:
         """Returns the value of a size."""
+
+    @abstractmethod
+    def place(self, term: Term, frame: FrameType) -> int:
+        """Returns the value of a size where this frame needs it, perhaps as the index of a list."""
 
     @abstractmethod
     def divisor(self, term: Term) -> Dim:
@@ -113,6 +119,10 @@ class Recorder(Ledger, ABC):
     @abstractmethod
     def insists(self, frame: FrameType) -> None:
         """Notes that something of Python's makes a size a number in this frame."""
+
+    @abstractmethod
+    def text(self, size: Any, frame: FrameType) -> str:
+        """Returns the text of a size that this frame is making: its digits where a key contains them."""
 
     @abstractmethod
     def writes(self, frame: FrameType) -> None:

@@ -489,7 +489,9 @@ class Outgrows(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         if x.shape[0] > 4:
-            return x.view(int(float(x.abs().sum()) * 2), -1) if self.asks else {}["no such key"]
+            if self.asks:
+                return x.view(int(float(x.abs().sum()) * 2), -1)
+            return no_such_name  # type: ignore[name-defined]  # noqa: F821
         return x + 1
 
 

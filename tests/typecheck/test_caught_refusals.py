@@ -13,7 +13,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import torch
@@ -871,6 +871,173 @@ def attribute_of_a_tensor(x: Tensor) -> Tensor:
     return getattr(x, "neither", x.view(2, -1))
 
 
+# ---- look-ups
+
+
+class Held:
+    """Objects that hold dicts."""
+
+    sizes: ClassVar = {1: 2, 3: 4}
+    parts: ClassVar = {"small": {1: 1, 2: 2}, "wide": {"k1": 1, "k12": 1}}
+
+
+HELD = Held()
+
+
+def by_size(x: Tensor) -> Tensor:
+    return x * {1: 1, 2: 2}[x.shape[0]]
+
+
+def by_size_of_another_type(x: Tensor) -> Tensor:
+    try:
+        return x * {1: 1, 5: 2}[x.shape[0]]
+    except IndexError:
+        return x
+
+
+def by_size_in_a_dict_of_dicts(x: Tensor) -> Tensor:
+    try:
+        return x * Held.parts["small"][x.shape[0]]
+    except KeyError:
+        return x.view(3, -1)
+
+
+def by_size_in_a_member(x: Tensor) -> Tensor:
+    try:
+        return x * HELD.sizes[x.shape[0]]
+    except KeyError:
+        return x.view(2, -1)
+
+
+def by_size_with_a_default(x: Tensor) -> Tensor:
+    return x.view(HELD.sizes.get(x.shape[0], 3), -1)
+
+
+def by_size_in_a_comprehension(x: Tensor) -> Tensor:
+    table = {i: i for i in range(3)}
+    return x * table[x.shape[0]]
+
+
+def by_two_sizes(x: Tensor) -> Tensor:
+    return x * {(1, 2): 1, (2, 2): 2}[x.shape[0], 2]
+
+
+def among_sizes_of_a_member(x: Tensor) -> Tensor:
+    return x if x.shape[0] in HELD.sizes else x.view(2, -1)
+
+
+def by_size_in_what_is_returned(x: Tensor) -> Tensor:
+    def table() -> dict[int, int]:
+        return dict(zip(range(2, 4), range(2), strict=True))
+
+    try:
+        return x * table()[x.shape[0]]
+    except KeyError:
+        return x.view(2, -1)
+
+
+def by_text(x: Tensor) -> Tensor:
+    return x * dict(a=1)[str(x.shape[0])]  # noqa: C408
+
+
+def by_text_between_others(x: Tensor) -> Tensor:
+    try:
+        return x * Held.parts["wide"][f"k{x.shape[0]}"]  # type: ignore[index]
+    except KeyError:
+        return x.view(2, -1)
+
+
+def by_text_that_begins_a_key(x: Tensor) -> Tensor:
+    try:
+        return x * {"k1": 1, "k12": 1}[f"k1{x.shape[0]}"]
+    except LookupError:
+        return x.view(3, -1)
+
+
+def by_text_with_a_sign(x: Tensor) -> Tensor:
+    try:
+        return x * {"-1": 1, "0": 2, "02": 3}[str(x.shape[0] - 2)]
+    except LookupError:
+        return x.view(2, -1)
+
+
+def by_text_of_three_digits(x: Tensor) -> Tensor:
+    return x * {"002": 1}[f"{x.shape[0]:03}"]
+
+
+def by_place(x: Tensor) -> Tensor:
+    return x * [1, 2, 3][x.shape[0]]
+
+
+def by_place_from_behind(x: Tensor) -> Tensor:
+    try:
+        return x * (1, 2, 3)[-x.shape[0]]
+    except LookupError:
+        return x.view(2, -1)
+
+
+def by_slice_of_places(x: Tensor) -> Tensor:
+    return x * [1, 2, 3][: x.shape[0]][1]
+
+
+def by_held_slice(x: Tensor) -> Tensor:
+    some = slice(x.shape[0] - 2, None, x.shape[0])
+    return x * [1, 2, 3][some][0]
+
+
+def set_on_a_tensor(x: Tensor) -> Tensor:
+    x.mark = 2  # type: ignore[attr-defined]
+    return x.view(x.mark, -1)  # type: ignore[attr-defined]
+
+
+def of_no_tensor(x: Tensor) -> Tensor:
+    try:
+        return x.no_such_attribute  # type: ignore[attr-defined, no-any-return]
+    except ValueError:
+        return x
+
+
+def first_row(x: Tensor) -> Tensor:
+    return next(iter(x))
+
+
+def first_row_or_other(x: Tensor) -> Tensor:
+    return next(iter(x), x.sum()).view(2, -1)
+
+
+def first_row_or_flat(x: Tensor) -> Tensor:
+    try:
+        return next(iter(x))
+    except StopIteration:
+        return x.view(2, -1)
+
+
+def rows_behind_the_first(x: Tensor) -> Tensor:
+    rows = iter(x)
+    total = next(rows)
+    for row in rows:
+        total = total + row
+    return total.view(-1, 2)
+
+
+def two_rows_at_a_time(x: Tensor) -> Tensor:
+    rows = iter(x)
+    return torch.stack([torch.stack(pair) for pair in zip(rows, rows, strict=True)])
+
+
+def all_but_the_last(x: Tensor) -> Tensor:
+    first, *rows, last = x
+    return torch.stack(rows)[1] + first + last
+
+
+def row_of_a_list(x: Tensor) -> Tensor:
+    return [*x][3]
+
+
+def rows_in_a_list(x: Tensor) -> Tensor:
+    return torch.stack([*x, x[0], *x]).view(3, -1)
+
+
 # ---- texts
 
 
@@ -1103,6 +1270,14 @@ EVERYWHERE: list[tuple[Callable[..., Any], str]] = [
     (text_of_torchs_python_unread, VECTOR), (warned, VECTOR), (warned_by_torch, VECTOR),
     (Fallback(), MATRIX), (Retried(), MATRIX), (written_before_refused, VECTOR),
     (in_a_comprehension, MATRIX), (in_a_generator, VECTOR), (by_functools, VECTOR),
+    (by_size, VECTOR), (by_size_of_another_type, VECTOR), (by_size_in_a_dict_of_dicts, VECTOR),
+    (by_size_in_a_member, VECTOR), (by_size_with_a_default, VECTOR), (by_size_in_a_comprehension, VECTOR),
+    (by_two_sizes, VECTOR), (among_sizes_of_a_member, VECTOR), (by_text, VECTOR),
+    (by_text_between_others, VECTOR), (by_text_that_begins_a_key, VECTOR), (by_text_with_a_sign, VECTOR),
+    (by_place, VECTOR), (by_place_from_behind, VECTOR), (by_slice_of_places, VECTOR), (by_held_slice, VECTOR),
+    (set_on_a_tensor, VECTOR), (of_no_tensor, VECTOR), (first_row, MATRIX), (first_row_or_other, MATRIX),
+    (first_row_or_flat, MATRIX), (rows_behind_the_first, MATRIX), (all_but_the_last, MATRIX),
+    (row_of_a_list, MATRIX), (rows_in_a_list, MATRIX),
 ]
 """Programs that are decided."""
 
@@ -1110,7 +1285,8 @@ OPEN: list[tuple[Callable[..., Any], str]] = [
     (text_of_the_refusal, VECTOR), (arguments_of_the_refusal, VECTOR), (text_by_format, VECTOR),
     (text_by_traceback, VECTOR), (text_of_torchs_python, VECTOR), (flat_then_a_key, MATRIX),
     (a_text_then_flat, MATRIX), (warned_by_a_kernel, VECTOR),
-    (counted_warnings, VECTOR),
+    (counted_warnings, VECTOR), (by_size_in_what_is_returned, VECTOR), (by_text_of_three_digits, VECTOR),
+    (two_rows_at_a_time, MATRIX),
 ]
 """Programs of which nothing may be said for certain: a text or a warning decides, and is not followed."""
 

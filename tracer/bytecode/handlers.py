@@ -12,7 +12,6 @@ import contextlib
 import dis
 import inspect
 import itertools
-import linecache
 import sys
 from collections.abc import Mapping
 from types import CodeType, FrameType, FunctionType, ModuleType
@@ -20,6 +19,7 @@ from typing import Any, Final, NamedTuple
 
 from ..host.interpreter import GeneratorManager, frame_above
 from .codes import per_code
+from .operands import parsed
 from .origins import is_inner
 
 JUMPS: Final = frozenset({*dis.hasjrel, *dis.hasjabs})
@@ -117,18 +117,9 @@ def _manager(code: CodeType, target: int) -> tuple[str, ...]:
     """
     start = min(start for start, _, handler in _entries(code) if handler == target)
     before = [instruction for instruction in dis.get_instructions(code) if instruction.offset < start]
-    if len(before) < 2 or before[-1].opname != "BEFORE_WITH" or before[-2].positions is None:
+    if len(before) < 2 or before[-1].opname != "BEFORE_WITH":
         return ()
-    first, last, column, stop = before[-2].positions
-    if first is None or last is None:
-        return ()
-    lines = [linecache.getline(code.co_filename, line).encode() for line in range(first, last + 1)]
-    lines[-1] = lines[-1][:stop]
-    lines[0] = lines[0][column:]
-    try:
-        node = ast.parse(b"(" + b"".join(lines) + b")", mode="eval").body
-    except SyntaxError:
-        return ()
+    node = parsed(code, before[-2].positions)
     names: list[str] = []
     node = node.func if isinstance(node, ast.Call) else node
     while isinstance(node, ast.Attribute):

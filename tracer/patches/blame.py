@@ -32,7 +32,11 @@ def is_programs(error: Exception) -> bool:
         return False
     if isinstance(error, AttributeError):
         return _lacks_attribute(error)
+    if isinstance(error, StopIteration):
+        return not error.args
     code, context = trace.tb_frame.f_code, error.__context__
+    if isinstance(error, KeyError) and not is_raised(trace):
+        return not is_inner(code.co_filename)  # look-ups split on the keys of the container itself
     if not is_raised(trace):
         return _is_of_values(error) or _fails_anyway(error)
     if isinstance(error, REFUSALS):

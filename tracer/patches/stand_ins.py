@@ -106,7 +106,9 @@ STAND_INS: Final[Mapping[str, Any]] = {
     "reversed": _of_type(builtins.reversed, sequences.symbolic_reversed),
     "list": _of_type(builtins.list, sequences.symbolic_list),
     "tuple": _of_type(builtins.tuple, sequences.symbolic_tuple),
+    "iter": sequences.symbolic_iter,
     "len": sequences.symbolic_len,
+    "sorted": sequences.symbolic_sorted,
     "sum": sequences.symbolic_sum,
     "max": sequences.symbolic_max,
 }

@@ -100,7 +100,7 @@ from ..summaries.loops import Loop, Loops
 from ..summaries.merging import Calls, MergedCall
 from ..summaries.plans import NotSummarised, Plans, Site, Written
 from ..values import listed
-from ..values.keys import MOST, beside
+from ..values.keys import MOST, beside, digits, is_plain, length, missing
 from ..values.numbers import Real, Size, returned, size
 from ..values.random import DRAWN, drawn_by_python, is_drawn
 from ..values.real_tensors import dtype_name, number_of_true, value_of, with_numbers
@@ -113,6 +113,7 @@ from ..values.sequences import (
     iterate,
     joined,
     lazy,
+    makes_list,
     physical,
     settled,
     times,
@@ -452,6 +453,7 @@ class Recording(Recorder):
         self.guessed: list[int] = []
         """The nodes of branches that sizes decide, but whose outcome is not tracked."""
         self.dataless_floats = False
+        self.attributes: set[str] = set()
         self.keys: dict[Dim, Dim] = {}
         """Sizes that were keys, each with the first key that is equal to it."""
         self.hashed: dict[CodeType, dict[Dim, None]] = {}
@@ -527,11 +529,20 @@ class Recording(Recorder):
         except GaveUp as reason:
             end = End("gave-up", str(reason), of_error(reason, self.names))
         except Exception as error:  # noqa: BLE001 (the target is the user's code)
-            # What a loop hands on has none of the attributes that the program has set.
-            lost = isinstance(error, AttributeError) and has_attributes(error.obj) and bool(self.loops.ended)
+            # What a loop hands on has none of the attributes that the program has set, nor has an operator's
+            # result those of an operand, which it may be in an eager run.
+            match error:
+                case AttributeError(obj=obj) if has_attributes(obj):
+                    lost = bool(self.loops.ended) or error.name in self.attributes
+                case KeyError():
+                    asked = any(made.asked is not None and not made.forced for made in self._made)
+                    lost = not asked and not any(map(is_plain, error.args))
+                case _:
+                    lost = False
             programs = not lost and is_programs(error)
             who = "the recorder failed: " if is_ours(error) and not programs else ""
-            told = f"{who}{type(error).__name__}: {error}"
+            text = str(error).replace(f"'{SymbolicTensor.__name__}'", "'Tensor'")
+            told = f"{who}{type(error).__name__}: {text}"
             end = End("raised" if programs else "gave-up", told, of_error(error, self.names))
             self.failed = programs and not isinstance(error, REFUSALS)
         finally:
@@ -622,6 +633,7 @@ class Recording(Recorder):
         if (fails := self.fails_on(names)) is not None and self.judged(formula) is Answer.SOMETIMES:
             self.supposes = fails
         if formula in self.settled:
+            self.loops.ends(formula)
             return self.settled[formula]
         return self._branch(formula, None)
 
@@ -649,6 +661,20 @@ class Recording(Recorder):
             if isinstance(equal, bool) or self._branch(equal, value):
                 return value
         return self.give_up(f"{term} is needed as a number; {MAX_VALUES} values of it were tried")
+
+    def place(self, term: Term, frame: FrameType) -> int:
+        """Returns the value of a size where this frame needs it.
+
+        Where it is an index of a list, one number beyond each end represents all others there.
+        """
+        if makes_list(frame):
+            return 0
+        most = None if self.loops.supposing or self.loops.varies(term) else length(frame)
+        if most is not None and self.truth(ge(term, most)):
+            return most + 1
+        if most is not None and self.truth(le(term, -1 - most)):
+            return -2 - most
+        return self.number(term)
 
     def between(self, dim: Dim) -> tuple[int | None, int | None] | None:
         """Returns bounds of a dim that only the data decide; None for another dim."""
@@ -692,6 +718,20 @@ class Recording(Recorder):
         if not self._over and matters(frame, Recording.run.__code__):
             self._approximate("what becomes of a text with or about a size is not followed")
 
+    def text(self, size: Size, frame: FrameType) -> str:
+        """Returns the text of a size: its digits, where a key of the container in which this frame looks the
+        text up contains them.
+        """
+        term = size.written()
+        numbers = None if isinstance(term, int) else digits(frame)
+        if numbers is None:
+            self.writes(frame)
+            return str(term)
+        if len(numbers) > MOST:
+            return str(int(size))
+        found = next((number for number in numbers if self.truth(eq(term, number))), None)
+        return missing(term) if found is None else str(found)
+
     def _approximate(self, reason: str, where: Formula = True) -> None:
         """Marks a point outside of any operator as approximate, by a node of its own."""
         self.generator.node = len(self.nodes)
@@ -703,18 +743,21 @@ class Recording(Recorder):
         key = size.written()
         self._no_ended(key)
         others = None if isinstance(key, int) else beside(frame)
-        if others is not None:
-            key = self._first_of(key, [o for o in others if type(o) is int or o.run is self], frame.f_code)
+        if others is not None and isinstance(key, Term):
+            if not others.are_all:
+                self._approximate("not all keys are known among which a size is looked up")
+            keys = [o for o in others.keys if type(o) is int or o.run is self]
+            key = self._first_of(key, keys, frame.f_code)
         key = self.keys.get(key, key)
         return hash(key) if isinstance(key, int) else hash((id(self), key))
 
-    def _first_of(self, key: Dim, others: list[Any], code: CodeType) -> Dim:
+    def _first_of(self, key: Term, others: list[Any], code: CodeType) -> Dim:
         """Returns the first of these keys, and of those that the code has hashed before, that equals this
         one.
         """
         before = self.hashed.setdefault(code, {})
         if len(others) > MOST:
-            return self.number(key) if isinstance(key, Term) else key
+            return self.number(key)
         for other in (*(o if type(o) is int else o.written() for o in others), *before):
             if other != key and self.truth(eq(key, other)):
                 first = self.keys.get(other, other)

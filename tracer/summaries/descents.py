@@ -21,8 +21,10 @@ recording starts again without this.
 from __future__ import annotations
 
 import functools
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
+from dataclasses import replace
 
+from ...constraints.ir.language import Constraint
 from ...constraints.ir.program import Iteration
 from ...constraints.ir.system import Answer
 from ...constraints.terms.dims import Apply, Dim, Term, lone, mapped, minimum, sym, symbols
@@ -35,14 +37,17 @@ from ...constraints.terms.formula import (
     any_of,
     compare,
     conjuncts,
+    eq,
     free_symbols,
     ge,
+    implies,
     le,
     negate,
     rewrite,
 )
 from ..ledger import Mark
 from .cells import Cell
+from .divisions import Iterations, divisions
 from .laws import Law, Things, guess
 from .loops import Loop, Stage
 
@@ -81,9 +86,11 @@ class Descent(Loop):
         """The least sizes that an iteration leads to."""
         self._facts: Mapping[tuple[int, int], Formula] = {}
         """What is known of such a symbol beside its bounds, said of _HERE."""
+        self._left: Mapping[tuple[int, int], frozenset[int]] = {}
+        """All that the loop may leave of such a size, where that is known."""
         self._first = 1
         self.loops.enter(self)
-        start = self._look()
+        start, self._said_before = self._look(), run.position.constraints
         yield from self._element(0, Stage.ITSELF)
         law, found = yield from self._supposed()
         self._things = Things(start.value, law.cell.value)
@@ -105,8 +112,10 @@ class Descent(Loop):
             law = weaker
         else:
             self.fail("no law is found for a `while`")
-        self._descends(law, found)
-        self._concludes(mark, whole)
+        if (left_open := self._concludes(mark, whole)):
+            self._divides(left_open, law, found, start)
+        else:
+            self._descends(law, found)
         self._leaves(law, found)
         self._end()
 
@@ -115,7 +124,8 @@ class Descent(Loop):
         the state.
         """
         run, before, mark = self.run, self._look(), self.run.mark()
-        run.assume(all_of(self._tested))
+        self._tested_first = all_of(self._tested)
+        run.assume(self._tested_first)
         yield from self._element(0, Stage.GUESS)
         after, data = self._look(), frozenset(run.data_since(mark.position))
         law, found = self._attempt(lambda: guess(before, after, self.index, 1, run, data))
@@ -131,8 +141,13 @@ class Descent(Loop):
         yield from self._element(0, stage)
         return mark
 
-    def _unknown(self, law: Law, place: int) -> Term:
-        """Returns the symbol in place of a size: not more than after the first iteration."""
+    def _unknown(self, law: Law, place: int) -> Dim:
+        """Returns the symbol in place of a size: not more than after the first iteration. It returns a number
+        where the loop always leaves that.
+        """
+        if len(self._left.get((id(law), place), ())) == 1:
+            (number,) = self._left[id(law), place]
+            return number
         least, most = (0, law.cell.dims[place]) if law.cell.fixed[0] == "tensor" else (None, None)
         fact = self._facts.get((id(law), place), True)
         least = self._least.get((id(law), place), least)
@@ -173,24 +188,66 @@ class Descent(Loop):
             if one.cell.fixed[0] == "tensor"
         }
 
-    def _concludes(self, mark: Mark, whole: Mark) -> None:
-        """Forgets what holds in the body alone. Fails where a requirement of it does not always hold."""
+    def _concludes(self, mark: Mark, whole: Mark) -> list[Constraint]:
+        """Forgets what holds in the body alone; returns the requirements of it that do not always hold."""
         run = self.run
         said, conditions = run.said_since(mark)
         run.forget(mark)
         for condition in conditions:
             if not condition.forced:
                 run.branch(condition)
-        for _, constraint in said:
-            if run.judged(constraint.formula) is not Answer.ALWAYS:
-                self.fail(f"{constraint.reason}: not understood for all iterations")
         times = run.generator.fresh("times", 1, None)
         run.iterations.append(Iteration(self.index, 1, times, whole.position.nodes, run.position.nodes))
+        return [constraint for _, constraint in said if not run.certain(constraint.formula)]
+
+    def _divides(self, left_open: list[Constraint], law: Law, found: Cell, start: Cell) -> None:
+        """Requires, of the size before the loop, what all iterations require of theirs.
+
+        Fails where the loop does not divide it, or where the first iteration differs from the others.
+        """
+        run, (constraint, *_) = self.run, left_open
+        changed = [*_changed(law, found)]
+        before = [size for key, *_ in changed for size in _size_at(law, start, key)]
+        if len(changed) != 1 or len(before) != 1:
+            self.fail(f"{constraint.reason}: not understood for all iterations")
+        ((key, one, after),), (size,) = changed, before
+        own = self._stands[key]
+        (name,) = symbols(own)
+        needs, goes_on = all_of(c.formula for c in left_open), all_of(self._tested)
+        known = free_symbols(all_of((needs, goes_on, ge(after, 0)))) <= {name}
+        of = Iterations(name, needs, after, goes_on)
+        proves: Callable[[Formula], bool] = lambda f: run.oracle.decide(f, (ge(own, 0),)) is Answer.ALWAYS  # noqa: E731
+        divided = divisions(of, proves) if known and one.cell.fixed[0] == "tensor" else None
+        alike = rewrite(all_of((needs, eq(after, one.cell.dims[key[1]]))), {name: size})
+        alike = all_of((ge(size, 1), alike))
+        if divided is None or not run.certain(alike) or not self._tests_alike(of, size):
+            self.fail(f"{constraint.reason}: not understood for all iterations")
+        never = functools.cache(lambda n: run.judged(eq(size, n)) is Answer.NEVER)
+        self._requires(constraint, rewrite(constraint.formula, {name: size}), divided.runs(size, never))
+        self._left = {key: divided.leaves(never)}
+
+    def _requires(self, of: Constraint, first: Formula, formula: Formula) -> None:
+        """Requires the formula instead of what the first iteration requires, which follows from it."""
+        run, said = self.run, self.run.generator.said.constraints
+        follows = lambda one: run.oracle.decide(one.formula, (first,)) is Answer.ALWAYS  # noqa: E731
+        places = (place for place in range(self._said_before, len(said)) if follows(said[place]))
+        if (place := next(places, None)) is None:
+            run.require_instead(of, formula)
+        else:
+            said[place] = replace(said[place], formula=formula)
+            run.assume(formula)
+
+    def _tests_alike(self, of: Iterations, size: Dim) -> bool:
+        """Returns whether the test after the first iteration is that after any other one."""
+        test, first = rewrite(of.goes_on, {of.size: size}), self._tested_first
+        return self.run.certain(all_of((implies(test, first), implies(first, test))))
 
     def _leaves(self, law: Law, found: Cell) -> None:
         """Makes the state what it is after the last iteration."""
         self.loops.ended.update(dict.fromkeys((self.index, *self._data), self.site))
         self._facts = {key: negate(fact) for key, fact in self._facts.items()}
+        self._facts |= {key: any_of(eq(sym(_HERE), n) for n in left) for key, left in self._left.items()}
+        self._stands.clear()
         self._make(law, found, 0, carry=False)
         too_little = functools.partial(self.fail, "of the sizes that a `while` leaves, only bounds are known")
         for size in self._stands.values():
@@ -205,6 +262,15 @@ def _changed(law: Law, found: Cell) -> Iterator[tuple[tuple[int, int], Law, Dim]
             yield (id(law), place), law, size
     for child, member in zip(law.children, found.children, strict=True):
         yield from _changed(child, member)
+
+
+def _size_at(law: Law, cell: Cell, key: tuple[int, int]) -> Iterator[Dim]:
+    """Yields the size in the cell for which the law has this key, where the cell is built as the law's is."""
+    if id(law) == key[0] and key[1] < len(cell.dims):
+        yield cell.dims[key[1]]
+    if len(law.children) == len(cell.children):
+        for child, member in zip(law.children, cell.children, strict=True):
+            yield from _size_at(child, member, key)
 
 
 def _about(formula: Formula, size: Dim) -> Formula:

@@ -34,6 +34,7 @@ import contextlib
 import functools
 import inspect
 import sys
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -86,6 +87,10 @@ MAX_WAYS: Final = 8
 """At most this many paths through a body are followed."""
 MANY: Final = 5
 """Loops over at least this many numbers may be summarised."""
+
+
+MANY_TIMES: Final = 1000
+"""A `while` is taken for one without end if its test holds so often, at all sizes of a path."""
 
 
 class Stage(Enum):
@@ -956,6 +961,8 @@ class Loops:
         """The loop of a `while`, by the identity of its frame and the site where its body begins."""
         self._tests: dict[tuple[int, Site], Dim] = {}
         """The term that a `while` last tested after an iteration."""
+        self._again: Counter[Formula] = Counter()
+        """How often conditions were asked whose outcome was known."""
         self._closing: list[tuple[FrameType, Loop]] = []
         self._undo: dict[tuple[int, Any], Callable[[], object]] = {}
         self._kept: list[Any] = []
@@ -1051,6 +1058,17 @@ class Loops:
         alone = place[1] and test.op == ">="
         if before is not None and site not in self.plans.repetitions and (alone or isinstance(step, Term)):
             raise self.fails(Repetition(site, step))
+
+    def ends(self, test: Formula) -> None:
+        """Ends the run in a `while` whose iterations change nothing of what its test asks of sizes."""
+        self._again[test] += 1
+        if self._again[test] % MANY_TIMES:
+            return
+        frame = _asking()
+        place = None if frame is None else _begins_while(frame)
+        if frame is not None and ((place is not None and place[1]) or _continues_while(frame) is not None):
+            reason = f"a `while` has not ended after {MANY_TIMES} iterations, which leave its test as it is"
+            self.run.end(reason)
 
     def iterator(self, value: Lazy, frame: FrameType) -> Handle:
         """Returns the iterator of a `for` that begins in the frame."""

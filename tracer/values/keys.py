@@ -1,21 +1,30 @@
-"""Sizes as keys of dicts and members of sets: finds the keys that a size might be equal to.
+"""Sizes as keys of dicts, members of sets and indices of lists: finds the keys that a size might be equal to.
 
 Python finds a key by its hash. So before a size is hashed it has to be decided which other keys it equals: in
-`n in {2, 3}`, `TABLE[n]`, `len({x.shape[0], y.shape[0]}) == 1`. The candidates are the integers that the code
-mentions, the keys of the dicts and sets that it can name, and the sizes that it hashed before: more than are
-needed, which only costs branches. Other calls, those of cached functions, get a hash that is the same at
-equal sizes, without branches.
+`n in {2, 3}`, `TABLE[n]`, `len({x.shape[0], y.shape[0]}) == 1`. The candidates are the keys of the container
+that the expression looks it up in. Where that is not known they are the integers that the code mentions, the
+keys of the dicts and sets that it can name, and the sizes that it hashed before: mostly more than are needed,
+which only costs branches. Other calls, those of cached functions, get a hash that is the same at equal sizes,
+without branches.
+
+The digits of a size become a part of a key in `d[f"conv{n}"]`. They can be found there only if some key
+contains them.
 """
 
 from __future__ import annotations
 
+import ast
 import dis
+import re
 from collections.abc import Iterable, Iterator
 from types import CodeType, FrameType
-from typing import Any
+from typing import Any, Final, NamedTuple
 
-from ..bytecode.codes import per_code
+from ...constraints.terms.dims import Dim
+from ..bytecode.codes import instructions, per_code
+from ..bytecode.operands import Keys, expression, searched
 from ..bytecode.origins import is_inner
+from .numbers import Size
 
 MOST = 64
 """A size is compared with at most this many keys."""
@@ -31,17 +40,88 @@ _CALLED = frozenset(
     union intersection difference issubset
     """.split()
 )
-_CONTAINERS = (dict, set, frozenset)
+_CONTAINERS = (dict, set, frozenset, Keys)
 
 
-def beside(frame: FrameType) -> Iterable[Any] | None:
-    """Returns the integers and sizes that a size might meet as keys where this frame hashes it, each of them
-    once; None where it meets no keys.
-    """
-    code = frame.f_code
-    if is_inner(code.co_filename) or not _meets_keys(code, frame.f_lasti):
+class Candidates(NamedTuple):
+    """Integers and sizes that a size might meet as keys."""
+
+    keys: tuple[Any, ...]
+    """Each of them once."""
+    are_all: bool
+    """Whether they are all that it might meet, but for those that the code hashed before."""
+
+
+def beside(frame: FrameType) -> Candidates | None:
+    """Returns what a size might meet where this frame hashes it; None where it meets no keys."""
+    code, offset = frame.f_code, frame.f_lasti
+    if is_inner(code.co_filename) or not _meets_keys(code, offset):
         return None
-    return {key if type(key) is int else id(key): key for key in _keys(_seen_by(frame))}.values()
+    found = searched(frame, offset)
+    known = isinstance(found, _CONTAINERS)
+    keys = _keys([found]) if known else _keys(_seen_by(frame))
+    once = {key if type(key) is int else id(key): key for key in keys}
+    return Candidates((*once.values(),), known or not _looks_up(code, offset))
+
+
+def length(frame: FrameType) -> int | None:
+    """Returns the length of the list or text whose element this frame looks up; None where it does something
+    else, or that is not known.
+    """
+    if dis.opname[frame.f_code.co_code[frame.f_lasti]] != "BINARY_SUBSCR":
+        return None
+    found = searched(frame, frame.f_lasti)
+    return len(found) if type(found) in (list, tuple, str, bytes) else None
+
+
+def digits(frame: FrameType) -> tuple[int, ...] | None:
+    """Returns the numbers that occur in the keys of the container in which the text is looked up, at once,
+    that this frame is making of a size; None where it does something else with the text.
+    """
+    at = looking_up(frame.f_code, frame.f_lasti)
+    found = None if at is None else searched(frame, at)
+    if not isinstance(found, _CONTAINERS):
+        return None
+    parts = (key[i:j] for key in found if isinstance(key, str) for i, j in _stretches(len(key)))
+    return (*dict.fromkeys(int(part) for part in parts if _CANONICAL.fullmatch(part)),)
+
+
+def missing(term: Dim) -> str:
+    """Returns a text in place of a size's digits, which no key contains."""
+    return f"⟨{term}⟩"
+
+
+def is_plain(key: object) -> bool:
+    """Returns whether a key that was not found is a size, a text with one, or an integer that is not the
+    identity of an object.
+    """
+    if isinstance(key, str):
+        return "⟨" in key
+    return type(key) is Size or (type(key) is int and abs(key) < _ADDRESSES)
+
+
+_ADDRESSES: Final = 1 << 32
+"""Objects have greater addresses."""
+_CANONICAL: Final = re.compile("0|-?[1-9][0-9]*")
+_LONGEST: Final = 19
+"""A size has at most this many digits."""
+
+
+def _stretches(n: int) -> Iterator[tuple[int, int]]:
+    return ((i, j) for i in range(n) for j in range(i + 1, min(n, i + _LONGEST + 1) + 1))
+
+
+@per_code
+def looking_up(code: CodeType, offset: int) -> int | None:
+    """Returns the offset of the instruction that looks up the text which the instruction at this offset is
+    making, alone or between constants; None where there is none.
+    """
+    following = (i for i in instructions(code).values() if i.offset > offset)
+    found = next((i for i in following if i.opname not in _WRITING), None)
+    return found.offset if found is not None and found.opname == "BINARY_SUBSCR" else None
+
+
+_WRITING: Final = frozenset({"LOAD_CONST", "FORMAT_VALUE", "BUILD_STRING"})
 
 
 @per_code
@@ -49,6 +129,20 @@ def _meets_keys(code: CodeType, offset: int) -> bool:
     """Returns whether the instruction looks up a key, or might call a function that does."""
     name = dis.opname[code.co_code[offset]]
     return name in _HASHING or (name.startswith("CALL") and not _CALLED.isdisjoint(code.co_names))
+
+
+@per_code
+def _looks_up(code: CodeType, offset: int) -> bool:
+    """Returns whether the instruction looks up a key in a container that existed before."""
+    called = dis.opname[code.co_code[offset]].startswith("CALL")
+    found = expression(code, offset)
+    if called and isinstance(found, ast.Call):
+        return isinstance(found.func, ast.Attribute) and found.func.attr in _METHODS
+    return dis.opname[code.co_code[offset]] in _LOOKING_UP
+
+
+_LOOKING_UP: Final = frozenset("BINARY_SUBSCR STORE_SUBSCR DELETE_SUBSCR CONTAINS_OP".split())
+_METHODS: Final = frozenset("add discard remove get setdefault pop".split())
 
 
 def _seen_by(frame: FrameType) -> Iterator[Any]:

@@ -321,8 +321,9 @@ class Size(torch.SymInt):
         return self.run.number(self.term)
 
     def __index__(self) -> int:
-        self.run.insists(frame_above(1))
-        return self.run.number(self.term)
+        frame = frame_above(1)
+        self.run.insists(frame)
+        return self.run.place(self.term, frame)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         """Returns the size as an array; called by NumPy."""
@@ -381,12 +382,13 @@ class Size(torch.SymInt):
         return self.run.hash(self, frame_above(1))
 
     def __repr__(self) -> str:
-        self.run.writes(frame_above(1))
-        return str(self.written())
+        return self.run.text(self, frame_above(1))
 
     __str__ = __repr__
 
     def __format__(self, spec: str) -> str:
+        if not spec:
+            return self.run.text(self, frame_above(1))
         self.run.writes(frame_above(1))
         return str(self.written())
 

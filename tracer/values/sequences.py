@@ -13,8 +13,10 @@ represent many elements each.
 
 from __future__ import annotations
 
+import ast
 import builtins
 import functools
+import gc
 import inspect
 import itertools
 import operator
@@ -30,11 +32,13 @@ from ...constraints.engine.generate import anew
 from ...constraints.engine.lifting import reached
 from ...constraints.ir.language import UNTRACKED, Layout, Tensor
 from ...constraints.ir.program import Node
+from ...constraints.ir.system import Answer
 from ...constraints.terms.dims import Dim, Term, ceildiv, maximum, minimum, sym, total
 from ...constraints.terms.forall import affine, for_all, slope
 from ...constraints.terms.formula import Formula, all_of, eq, free_symbols, ge, le, lt
 from ...constraints.terms.rows import place_of
 from ..bytecode.codes import instruction, instructions
+from ..bytecode.operands import expression
 from ..bytecode.operations import hands_on
 from ..bytecode.origins import here
 from ..host.interpreter import frame_above, set_type
@@ -59,12 +63,18 @@ class Lazy:
     run: Recorder
     count: Dim
     at: At
+    same: bool = False
+    """Whether the elements are known to be tensors of one shape."""
 
     def __iter__(self) -> Iterator[Any]:
         return iterate(self, frame_above(1))
 
     def __reversed__(self) -> Lazy:
-        return Lazy(self.run, self.count, lambda k: self.at(self.count - 1 - k))
+        return Lazy(self.run, self.count, lambda k: self.at(self.count - 1 - k), self.same)
+
+    def between(self, first: int, last: int = 0) -> Lazy:
+        """Returns the elements without so many at the front and at the end."""
+        return Lazy(self.run, self.count - first - last, lambda k: self.at(k + first), self.same)
 
     def __len__(self) -> int:
         return int(length(self))
@@ -109,6 +119,8 @@ def lazy(value: Any) -> Lazy | None:
     """
     if type(value) is Lazy:
         return value
+    if type(value) is Iterating:
+        return value.rest()
     if type(value) in (Repeating, RepeatingTuple):
         several: _Members = value
         return several.lazy()
@@ -151,16 +163,88 @@ class Counted:
 def iterate(value: Lazy, frame: FrameType) -> Iterator[Any]:
     """Returns the iterator for the code that `frame` runs.
 
-    A `for` may be summarised; `a, b = x` determines the number of elements.
+    A `for` may be summarised; `a, b = x` determines the number of elements; the lists of `[*x]` and
+    `a, *b = x` become `Repeating`.
     """
     step = instruction(frame)
     if step.opname == "GET_ITER":
         return value.run.iterator(value, frame)
+    if makes_list(frame):
+        return _into_list(value)
     if step.opname == "UNPACK_SEQUENCE":
         if not value.run.truth(eq(value.count, step.argval)):
             raise ValueError(f"{step.argval} values are unpacked from {value.count}")
         return (value.at(k) for k in builtins.range(step.argval))
+    if step.opname == "UNPACK_EX":
+        return _unpacked(value, step.argval % 256, step.argval // 256)
     return value.all()
+
+
+def _unpacked(value: Lazy, before: int, behind: int) -> Iterator[Any]:
+    """Yields the elements for `a, *b, c = x`, with so many names on either side."""
+    if not value.run.truth(ge(value.count, before + behind)):
+        raise ValueError(f"{before + behind} values at least are unpacked from {value.count}")
+    yield from (value.at(k) for k in builtins.range(before))
+    yield from _into_list(value.between(before, behind))
+    yield from (value.at(value.count - k) for k in builtins.range(behind, 0, -1))
+
+
+def makes_list(frame: FrameType) -> bool:
+    """Returns whether the frame is making a list of all that it iterates over: `[*x]`. Then Python takes the
+    length for a hint.
+    """
+    if instruction(frame).opname != "LIST_EXTEND":
+        return False
+    return type(expression(frame.f_code, frame.f_lasti)) is ast.List
+
+
+def _into_list(value: Lazy) -> Iterator[Any]:
+    """Yields all elements as one member, for a list that Python is making; then changes the list's type."""
+    for member in physical(symbolic_list(value)):
+        yield member
+        young = [o for o in gc.get_objects(0) if type(o) is list and o and o[-1] is member]
+        for made in young or gc.get_referrers(member):  # which takes long
+            if type(made) is list:
+                set_type(made, Repeating)
+
+
+class Iterating:
+    """The iterator `iter(x)` of a sequence whose length is a size. Each `next` decides whether there is
+    another element.
+    """
+
+    def __init__(self, elements: Lazy) -> None:
+        self._elements: Lazy | None = elements
+        self._run = elements.run
+        self._taken = 0
+        self._numbered: Iterator[Any] | None = None
+        """The elements that are left, after their count has become a number."""
+
+    def __iter__(self) -> Iterator[Any]:
+        return self._numbered or iterate(self.rest(), frame_above(1))
+
+    def rest(self) -> Lazy:
+        """Returns the elements that are left, for a loop after which the iterator cannot be used any more."""
+        rest, self._elements = self._elements, None
+        return self._run.give_up("an iterator is used again after a loop over it") if rest is None else rest
+
+    def __next__(self) -> Any:
+        if self._taken == FEW:
+            self._numbered = self._numbered or self.rest().all()
+            return next(self._numbered)
+        rest = self.rest()
+        self._elements = rest
+        if not rest.run.truth(ge(rest.count, 1)):
+            raise StopIteration
+        self._taken += 1
+        self._elements = rest.between(1)
+        return rest.at(0)
+
+
+def symbolic_iter(*args: Any) -> Any:
+    """Returns `iter(x)`."""
+    found = lazy(args[0]) if len(args) == 1 else None
+    return builtins.iter(*args) if found is None else Iterating(found)
 
 
 def is_gone_through(frame: FrameType) -> bool:
@@ -175,7 +259,7 @@ def is_gone_through(frame: FrameType) -> bool:
 def _slices(tensor: SymbolicTensor, dim: int, count: Dim) -> Lazy:
     """`[*a, n, *z]` as n of `[*a, *z]`"""
     run = tensor.run
-    return Lazy(run, count, lambda k: run.operator("select", (tensor, dim, size(run, k)), {}))
+    return Lazy(run, count, lambda k: run.operator("select", (tensor, dim, size(run, k)), {}), same=True)
 
 
 def _pieces(tensor: SymbolicTensor, dim: int, n: Dim, width: int) -> Lazy:
@@ -196,8 +280,7 @@ def unbound(x: SymbolicTensor, dim: Any = 0) -> RepeatingTuple | None:
     where = _axis(x, dim)
     if where is None:
         return None
-    rows = _slices(x, *where)
-    return RepeatingTuple([Repeated.of(x.run, rows.count, rows.at).of_one_shape()])
+    return RepeatingTuple([repeated(_slices(x, *where))])
 
 
 def split(x: SymbolicTensor, split_size_or_sections: Any, dim: Any = 0) -> RepeatingTuple | None:
@@ -354,6 +437,12 @@ class Repeated(SymbolicTensor):
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
         return f"{self.count} × {self.one}"
+
+
+def repeated(of: Lazy) -> Repeated:
+    """Returns all elements of the sequence as a member of a list."""
+    member = Repeated.of(of.run, of.count, of.at)
+    return member.of_one_shape() if of.same else member
 
 
 def another(run: Recorder, element: Any) -> Any:
@@ -919,7 +1008,7 @@ def symbolic_list(x: Any = (), /) -> Any:
         return Repeating(physical(x))
     if found is not None:  # beside other members a negative count would take some of those away
         many = found.run.truth(ge(found.count, 0))
-        return Repeating([Repeated.of(found.run, found.count, found.at)] if many else [])
+        return Repeating([repeated(found)] if many else [])
     return [element for element in x] if _expression(x) else builtins.list(x)  # noqa: C416
 
 
@@ -950,7 +1039,7 @@ def _reduce(function: Any, iterable: Any, *initial: Any) -> Any:
         if not found:
             raise TypeError("reduce() of empty iterable with no initial value")
         initial = (found.at(0),)
-        found = Lazy(found.run, found.count - 1, lambda k, of=found: of.at(k + 1))  # type: ignore[misc]
+        found = found.between(1)
     (result,) = initial
     for element in found:
         result = function(result, element)
@@ -958,6 +1047,40 @@ def _reduce(function: Any, iterable: Any, *initial: Any) -> Any:
 
 
 _REDUCE = functools.reduce
+
+
+@hands_on
+def symbolic_sorted(x: Any, /, *, key: Any = None, reverse: Any = False) -> Any:
+    """Returns `sorted(x, key=len)` of tensors whose number is a size; Python's own `sorted` of anything else.
+    """
+    members = symbolic_list(x) if key is symbolic_len and lazy(x) is not None else x
+    if type(members) is Repeating and builtins.len(physical(members)) == 1:
+        (member,) = physical(members)
+        sorted_ones = _by_length(member, bool(reverse))
+        if sorted_ones is not None:
+            return Repeating(sorted_ones)
+    return builtins.sorted(members, key=key, reverse=reverse)
+
+
+def _by_length(member: Any, reverse: bool) -> list[Any] | None:
+    """Returns the elements of a repeated member, sorted by their sizes along the first axis, where only the
+    last one is shorter than the others; else None.
+    """
+    run, n = member.run, member.count
+    if member.same or not run.truth(ge(n, 1)):
+        return [member]
+    k = run.index("each")
+    first, shape, last = (member.shape_at(at) for at in (0, sym(k), n - 1))
+    if not first or not shape or not last:
+        return None
+    between = ge(sym(k), 0), le(sym(k), n - 2)
+    if run.judged(eq(shape[0], first[0]), between) is not Answer.ALWAYS:
+        return None
+    if run.truth(eq(last[0], first[0])):
+        return [member]
+    if not run.certain(le(last[0], first[0])):
+        return None
+    return [member] if reverse else [member.at(n - 1), member.between(0, 1).of_one_shape()]
 
 
 @hands_on

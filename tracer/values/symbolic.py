@@ -11,7 +11,7 @@ import operator
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from types import FrameType
-from typing import Any
+from typing import Any, Final
 
 import torch
 from msgspec import structs
@@ -34,7 +34,6 @@ from ..host.operators import schema_of
 from ..host.tensors import make_wrapper, subclass_overrides_off
 from ..recorder import Recorder
 from .numbers import Size, dim_of, size
-from .texts import is_key
 
 
 class Sizes(tuple[Any, ...]):
@@ -338,6 +337,11 @@ class SymbolicTensor(torch.Tensor):
         self.run, self.value, self.ref = run, value, ref
         return self
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in _OWN:
+            self.run.attributes.add(name)
+        super().__setattr__(name, value)
+
     # What programs ask most, answered without the way through torch's dispatcher and the mode.
 
     @property
@@ -390,13 +394,17 @@ class SymbolicTensor(torch.Tensor):
         integral = not (self.dtype.is_floating_point or self.dtype.is_complex or self.dtype == torch.bool)
         if not integral or not isinstance(self.value, Tensor) or self.value.rank:
             return repr(self)
-        number, frame = item(self.run, self), frame_above(1)
-        if type(number) is Size and not is_key(frame):
-            self.run.writes(frame)
-        return str(number.term) if type(number) is Size else format(number, spec)
+        number = item(self.run, self)
+        if type(number) is Size and not spec:
+            return self.run.text(number, frame_above(1))
+        return format(number, spec)
 
     def __deepcopy__(self, memo: Any) -> SymbolicTensor:
         return self
+
+
+_OWN: Final = frozenset("run value ref owns memory _memory".split())
+"""Attributes that a recording sets."""
 
 
 def _run_of(args: Any, kwargs: Any) -> Recorder:

@@ -36,20 +36,6 @@ compares.
 """
 
 
-def is_key(frame: FrameType) -> bool:
-    """Returns whether the text that this frame is making is only looked up, at once."""
-    return _is_looked_up(frame.f_code, frame.f_lasti)
-
-
-@per_code
-def _is_looked_up(code: CodeType, offset: int) -> bool:
-    following = (i.opname for i in dis.get_instructions(code) if i.offset > offset)
-    return next((name for name in following if name not in _WRITING), "") == "BINARY_SUBSCR"
-
-
-_WRITING = frozenset({"LOAD_CONST", "FORMAT_VALUE", "BUILD_STRING"})
-
-
 def matters(frame: FrameType, outermost: CodeType) -> bool:
     """Returns whether the program may depend on the text that this frame is making, called from the frame
     that runs `outermost`. The text of an exception matters only to code that catches it.

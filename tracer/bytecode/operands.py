@@ -1,0 +1,169 @@
+"""The expression that a running frame evaluates, and the containers that its operands are.
+
+The position of an instruction in the source gives the expression. Names are looked up in the frame, and
+attributes and members of plain containers are read, all without running code of the program's.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import dis
+import inspect
+import linecache
+from collections.abc import Callable, Iterable, Mapping
+from types import CodeType, FrameType, MemberDescriptorType
+from typing import Any, Final
+
+from .codes import instructions, per_code
+
+_PLAIN: Final = (dict, list, tuple)
+"""Types whose members are read: a subclass might compute them."""
+
+
+class _NotRead(Exception):
+    """Raised where a value is not known without running code."""
+
+
+def parsed(code: CodeType, positions: dis.Positions | None) -> ast.expr | None:
+    """Returns the expression at these positions in the source of the code; None where there is no source."""
+    if positions is None:
+        return None
+    first, last, column, stop = positions
+    if first is None or last is None:
+        return None
+    lines = [linecache.getline(code.co_filename, line).encode() for line in range(first, last + 1)]
+    lines[-1] = lines[-1][:stop]
+    lines[0] = lines[0][column:]
+    try:
+        return ast.parse(b"(" + b"".join(lines) + b")", mode="eval").body
+    except SyntaxError:
+        return None
+
+
+@per_code
+def expression(code: CodeType, offset: int) -> ast.expr | None:
+    """Returns the expression whose value the instruction at this offset computes, if it is known."""
+    return parsed(code, instructions(code)[offset].positions)
+
+
+class Keys(tuple[Any, ...]):
+    """The keys of a dict or a set that an expression makes."""
+
+    __slots__ = ()
+
+
+def searched(frame: FrameType, offset: int) -> Any:
+    """Returns the container that the instruction at this offset looks something up in: `d[k]`, `k in d`,
+    `d.get(k)`; None where it is not known.
+
+    It is the container itself, or its keys, or a tuple of as many elements.
+    """
+    found = expression(frame.f_code, offset)
+    match found:
+        case ast.Subscript(value=container, slice=key):
+            pass
+        case ast.Compare(left=key, comparators=[container], ops=[ast.In() | ast.NotIn()]):
+            pass
+        case ast.Call(func=ast.Attribute(value=container), args=[key, *_]):
+            pass
+        case _:
+            return None
+    if any(isinstance(part, ast.NamedExpr | ast.Await | ast.Yield | ast.YieldFrom) for part in ast.walk(key)):
+        return None  # a name may be another value by now
+    try:
+        return _read(frame, container)
+    except _NotRead:
+        return None
+
+
+def _read(frame: FrameType, node: ast.expr) -> Any:
+    """Returns the value of an expression, or one with the same keys, or as many elements.
+
+    Raises _NotRead where that is not known.
+    """
+    reader = _READERS.get(type(node))
+    if reader is None:
+        raise _NotRead
+    return reader(frame, node)
+
+
+def _name(frame: FrameType, node: ast.Name) -> Any:
+    code, name = frame.f_code, node.id
+    local = name in (*code.co_varnames, *code.co_cellvars, *code.co_freevars)
+    spaces: Iterable[Mapping[str, Any]]
+    spaces = (frame.f_locals,) if local else (frame.f_globals, frame.f_builtins)
+    for space in spaces:
+        if name in space:
+            return space[name]
+    raise _NotRead
+
+
+def _attribute(frame: FrameType, node: ast.Attribute) -> Any:
+    found = inspect.getattr_static(_read(frame, node.value), node.attr, _NotRead)
+    if isinstance(found, MemberDescriptorType):
+        found = found.__get__(_read(frame, node.value))
+    if found is _NotRead or hasattr(type(found), "__get__"):
+        raise _NotRead
+    return found
+
+
+def _member(frame: FrameType, node: ast.Subscript) -> Any:
+    whole = _read(frame, node.value)
+    try:
+        key = ast.literal_eval(node.slice)
+        if type(whole) in _PLAIN:
+            return whole[key]
+    except (ValueError, LookupError, TypeError):
+        pass
+    raise _NotRead
+
+
+def _dict(frame: FrameType, node: ast.Dict) -> Keys:
+    if None in node.keys:
+        raise _NotRead
+    return Keys(_read(frame, key) for key in node.keys if key is not None)
+
+
+def _keys_of_call(frame: FrameType, node: ast.Call) -> Keys:
+    """Returns the keys of `dict(a=1, b=2)`."""
+    names = [keyword.arg for keyword in node.keywords]
+    if node.args or None in names or _read(frame, node.func) != builtins.dict:
+        raise _NotRead
+    return Keys(names)
+
+
+def _set(frame: FrameType, node: ast.Set) -> Keys:
+    return Keys(_key(frame, node))
+
+
+def _key(frame: FrameType, node: ast.Tuple | ast.Set) -> tuple[Any, ...]:
+    return tuple(_read(frame, element) for element in node.elts)
+
+
+def _list(frame: FrameType, node: ast.List) -> tuple[None, ...]:
+    """Returns as many elements."""
+    if any(isinstance(element, ast.Starred) for element in node.elts):
+        raise _NotRead
+    return (None,) * len(node.elts)
+
+
+def _number(frame: FrameType, node: ast.UnaryOp) -> Any:
+    try:
+        return ast.literal_eval(node)
+    except ValueError:
+        raise _NotRead from None
+
+
+_READERS: Final[Mapping[type, Callable[[FrameType, Any], Any]]] = {
+    ast.Name: _name,
+    ast.Attribute: _attribute,
+    ast.Subscript: _member,
+    ast.Dict: _dict,
+    ast.Call: _keys_of_call,
+    ast.List: _list,
+    ast.Tuple: _key,
+    ast.Set: _set,
+    ast.Constant: lambda frame, node: node.value,
+    ast.UnaryOp: _number,
+}
