@@ -331,6 +331,7 @@ class Held:
         self._globals: dict[int, _Globals] = {}
         self._arrays: dict[int, Any] = {}
         self._tuples: list[tuple[Any, ...]] = []
+        """Tuples of more than atoms."""
         self._generators: list[_GeneratorState] = []
         self._seen: dict[int, Any] = {}
         self._mentioned = {"forward"}
@@ -382,7 +383,7 @@ class Held:
         self.tensors.update((id(tensor), tensor) for tensor in tensors if _can_stand_in(tensor))
 
     def _tuple(self, values: list[tuple[Any, ...]]) -> None:
-        self._tuples += values
+        self._tuples += [value for value in values if not _ATOMS.issuperset(map(type, value))]
         self._waiting += chain.from_iterable(values)
 
     def _object(self, values: list[Any]) -> None:
