@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from ..engine.generate import RuleFunction
+from ..engine.memory import is_contiguous
 from ..ir.language import Context, Layout, Shape, Tensor, Value, product
 from ..terms.dims import Dim
 from ..terms.formula import Formula, all_of, any_of, divides, eq, ge, ne
@@ -122,7 +123,7 @@ def _kernel_layout(c: Context, input: Tensor) -> Layout | Strides:
     dims of size 1 aside, and the input is not contiguous.
     """
     suggested, strides = suggested_layout(c, input), strides_of(input)
-    if suggested is not Layout.CONTIGUOUS or input.rank not in (4, 5) or strides is None:
+    if suggested is not Layout.CONTIGUOUS or input.rank not in (4, 5) or is_contiguous(input) or not strides:
         return suggested
     last = channels_last(input.shape)
     innermost = lies_so(input.shape, strides, last)

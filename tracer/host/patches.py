@@ -85,10 +85,11 @@ class together(AbstractContextManager[None]):
             with _LOCK:
                 thread = threading.get_ident()
                 for patch in self._patches:
-                    entered = _Entered(patch, patch.key, thread)
+                    key = patch.key
+                    entered = _Entered(patch, key, thread)
                     self._entered.append(entered)
-                    if (place := _places.get(entered.key)) is None:
-                        place = _places[entered.key] = patch.place()
+                    if (place := _places.get(key)) is None:
+                        place = _places[key] = patch.place()
                     place.enter(entered)
         except BaseException:
             self.__exit__()
@@ -195,6 +196,7 @@ class _Value(_Place):
             _put(*self.at, self.entered[-1].patch.value if self.entered else self.before)
 
 
+_SPACES: Final = (type, ModuleType)
 _TEXTS: Final = ("__module__", "__name__", "__qualname__", "__doc__")
 _places: dict[Key, _Function | _Value] = {}
 """The locations with active replacements, by owner, which they keep alive, and name."""
@@ -204,15 +206,15 @@ def _found(owner: Any, name: Any) -> Any:
     """Returns the owner's own content of a location; classes and modules inherit the rest."""
     if isinstance(owner, dict):
         return owner.get(name, _ABSENT)
-    own = isinstance(owner, type | ModuleType)
-    return vars(owner).get(name, _ABSENT) if own else getattr(owner, name, _ABSENT)
+    return vars(owner).get(name, _ABSENT) if isinstance(owner, _SPACES) else getattr(owner, name, _ABSENT)
 
 
 def _put(owner: Any, name: Any, value: Any) -> None:
-    if isinstance(owner, dict) and value is _ABSENT:
-        owner.pop(name, None)
-    elif isinstance(owner, dict):
-        owner[name] = value
+    if isinstance(owner, dict):
+        if value is _ABSENT:
+            owner.pop(name, None)
+        else:
+            owner[name] = value
     elif value is _ABSENT:
         delattr(owner, name)
     else:

@@ -26,6 +26,7 @@ from typing import Any, Final, NamedTuple
 import torch
 from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]
 
+from ...constraints.engine.collector import collector_at_rest
 from ..bytecode.codes import per_code
 from ..bytecode.origins import is_inner
 from ..host.tensors import all_modes_off, is_of_transform, make_subclass, overrides_off, storage_id
@@ -319,6 +320,7 @@ class _Classes(_Dicts):
 class Held:
     """The tensors of a program, and its containers with their contents when this object is made."""
 
+    @collector_at_rest()
     def __init__(self, target: Any) -> None:
         self.tensors: dict[int, torch.Tensor] = {}
         """Tensors by identity, without those of other libraries that wrap others."""
