@@ -128,6 +128,8 @@ _ABSENT: Final = object()
 class _Place:
     """A location with a replacement: its former content, and everything that is active."""
 
+    __slots__ = "at", "before", "entered"
+
     def __init__(self, owner: Any, name: Any) -> None:
         self.entered: list[_Entered] = []
         """The active patches or settings, in the order of entering."""
@@ -146,6 +148,8 @@ class _Function(_Place):
 
     While patches are active, the function there dispatches by the calling thread.
     """
+
+    __slots__ = "_by_thread", "_calls", "_plain"
 
     def __init__(self, owner: Any, attribute: str) -> None:
         super().__init__(owner, attribute)
@@ -183,6 +187,8 @@ class _Function(_Place):
 class _Value(_Place):
     """A location of a value, which is that of the last active setting."""
 
+    __slots__ = ()
+
     def enter(self, entered: _Entered) -> None:
         patch = entered.patch
         if self.entered and (owner := self.entered[-1]).thread != entered.thread:
@@ -192,7 +198,7 @@ class _Value(_Place):
 
     def leave(self, left: _Entered) -> None:
         if left in self.entered:  # it is not where it has been refused
-            self.entered = [entered for entered in self.entered if entered is not left]
+            self.entered.remove(left)
             _put(*self.at, self.entered[-1].patch.value if self.entered else self.before)
 
 
