@@ -200,7 +200,9 @@ class Contents:
     def name(self, value: Value, ref: int) -> None:
         """Gives the value this reference from here on, with the traits found if the last call made it."""
         if type(value) is Tensor:
-            key = self._key(value, ref)
+            first, key = self._values.setdefault(ref, (value, ref))
+            if first is not value:
+                key = self._key(value, ref)
             for tensor, traits in self._made:
                 if tensor is value:
                     self._traits[value.dtype in WHOLE][key] = traits

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from ..engine.generate import RuleFunction
+from ..engine.memory import is_contiguous
 from ..ir.language import Context, Layout, Shape, Tensor, Value, product
 from ..terms.dims import Dim
 from ..terms.formula import Formula, all_of, any_of, divides, eq, ge, ne
@@ -121,6 +122,8 @@ def _kernel_layout(c: Context, input: Tensor) -> Layout | Strides:
     """Returns the suggested layout, except that a contiguous input gives a contiguous result, and that the
     channels of another lie innermost where they do so in the input, axes of size 1 aside.
     """
+    if is_contiguous(input):
+        return Layout.CONTIGUOUS
     suggested, strides = suggested_layout(c, input), strides_of(input)
     if input.rank not in (4, 5) or strides is None:
         return suggested

@@ -85,10 +85,11 @@ class together(AbstractContextManager[None]):
             with _LOCK:
                 thread = threading.get_ident()
                 for patch in self._patches:
-                    entered = _Entered(patch, patch.key, thread)
+                    key = patch.key
+                    entered = _Entered(patch, key, thread)
                     self._entered.append(entered)
-                    if (place := _places.get(entered.key)) is None:
-                        place = _places[entered.key] = patch.place()
+                    if (place := _places.get(key)) is None:
+                        place = _places[key] = patch.place()
                     place.enter(entered)
         except BaseException:
             self.__exit__()
@@ -127,6 +128,8 @@ _ABSENT: Final = object()
 class _Place:
     """A location with a replacement: its former content, and everything that is active."""
 
+    __slots__ = "at", "before", "entered"
+
     def __init__(self, owner: Any, name: Any) -> None:
         self.entered: list[_Entered] = []
         """The active patches or settings, in the order of entering."""
@@ -145,6 +148,8 @@ class _Function(_Place):
 
     While patches are active, the function there dispatches by the calling thread.
     """
+
+    __slots__ = "_by_thread", "_calls", "_plain"
 
     def __init__(self, owner: Any, attribute: str) -> None:
         super().__init__(owner, attribute)
@@ -182,6 +187,8 @@ class _Function(_Place):
 class _Value(_Place):
     """A location of a value, which is that of the last active setting."""
 
+    __slots__ = ()
+
     def enter(self, entered: _Entered) -> None:
         patch = entered.patch
         if self.entered and (owner := self.entered[-1]).thread != entered.thread:
@@ -191,10 +198,11 @@ class _Value(_Place):
 
     def leave(self, left: _Entered) -> None:
         if left in self.entered:  # it is not where it has been refused
-            self.entered = [entered for entered in self.entered if entered is not left]
+            self.entered.remove(left)
             _put(*self.at, self.entered[-1].patch.value if self.entered else self.before)
 
 
+_SPACES: Final = (type, ModuleType)
 _TEXTS: Final = ("__module__", "__name__", "__qualname__", "__doc__")
 _places: dict[Key, _Function | _Value] = {}
 """The locations with active replacements, by owner, which they keep alive, and name."""
@@ -204,15 +212,15 @@ def _found(owner: Any, name: Any) -> Any:
     """Returns the owner's own content of a location; classes and modules inherit the rest."""
     if isinstance(owner, dict):
         return owner.get(name, _ABSENT)
-    own = isinstance(owner, type | ModuleType)
-    return vars(owner).get(name, _ABSENT) if own else getattr(owner, name, _ABSENT)
+    return vars(owner).get(name, _ABSENT) if isinstance(owner, _SPACES) else getattr(owner, name, _ABSENT)
 
 
 def _put(owner: Any, name: Any, value: Any) -> None:
-    if isinstance(owner, dict) and value is _ABSENT:
-        owner.pop(name, None)
-    elif isinstance(owner, dict):
-        owner[name] = value
+    if isinstance(owner, dict):
+        if value is _ABSENT:
+            owner.pop(name, None)
+        else:
+            owner[name] = value
     elif value is _ABSENT:
         delattr(owner, name)
     else:

@@ -187,7 +187,7 @@ def _free(module: ModuleType) -> frozenset[str]:
     """Returns the names that can be rebound in this module: for modules other than the user's, `int` alone.
     """
     root = module.__name__.partition(".")[0]
-    mine = root not in (*sys.stdlib_module_names, "torch", "numpy")
+    mine = root not in sys.stdlib_module_names and root not in ("torch", "numpy")
     return frozenset((STAND_INS.keys() if mine else {"int"}) - vars(module).keys() - _taken(module))
 
 

@@ -16,9 +16,9 @@ import dis
 import functools
 import random
 import sys
-from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import chain
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, filterfalse, islice
 from operator import is_
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, Final, NamedTuple
@@ -26,6 +26,7 @@ from typing import Any, Final, NamedTuple
 import torch
 from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]
 
+from ...constraints.engine.collector import collector_at_rest
 from ..bytecode.codes import per_code
 from ..bytecode.origins import is_inner
 from ..host.tensors import all_modes_off, is_of_transform, make_subclass, overrides_off, storage_id
@@ -38,7 +39,9 @@ _ATOMS: Final = frozenset(
 """Types of objects without contents that a run could change."""
 _COLLECTIONS: Final = frozenset({dict, list, set, OrderedDict, deque})
 _CALLED: Final = frozenset({FunctionType, staticmethod, classmethod, property, _CACHED})
-_MAKING: Final = frozenset("__init__ __new__ __init_subclass__ __class_getitem__ __del__ __reduce__".split())
+_MAKING: Final = frozenset(
+    "__init__ __post_init__ __new__ __init_subclass__ __class_getitem__ __del__ __reduce__".split()
+)
 """Methods that are not called on an object that exists already."""
 _FOREIGN: Final = frozenset(
     "torch numpy anyshape sympy z3 msgspec functorch torchgen triton _pytest pytest pluggy".split()
@@ -71,32 +74,6 @@ class _Container:
     def is_same(self) -> bool:
         now = self.read()
         return len(now) == len(self.contents) and all(map(is_, now, self.contents))
-
-
-class _Mapping(_Container):
-    """A dict, as its keys followed by its values."""
-
-    __slots__ = ()
-
-    def read(self) -> list[Any]:
-        return [*self.target, *self.target.values()]
-
-    def write(self, contents: list[Any]) -> None:
-        target, half = self.target, len(contents) // 2
-        if len(target) == half and all(map(is_, target, contents)):
-            for key, value in zip(contents[:half], contents[half:], strict=True):
-                if target[key] is not value:
-                    target[key] = value
-            return
-        before = dict(zip(contents[:half], contents[half:], strict=True))
-        for key in [key for key in target if key not in before]:
-            del target[key]
-        for key, value in before.items():
-            if target.get(key, target) is not value:
-                target[key] = value
-        if not all(map(is_, target, before)):  # in the order in which they stood
-            target.clear()
-            target.update(before)
 
 
 class _Sequence(_Container):
@@ -143,26 +120,6 @@ class _Attributes(_Container):
                 object.__delattr__(self.target, name)
             else:
                 object.__setattr__(self.target, name, before)
-
-
-class _Class(_Container):
-    """The attributes of a class, as their names followed by their values."""
-
-    __slots__ = ()
-
-    def read(self) -> list[Any]:
-        members = vars(self.target)
-        return [*members, *members.values()]
-
-    def write(self, contents: list[Any]) -> None:
-        half = len(contents) // 2
-        before = dict(zip(contents[:half], contents[half:], strict=True))
-        now = dict(vars(self.target))
-        for name in now.keys() - before.keys():
-            type.__delattr__(self.target, name)
-        for name, value in before.items():
-            if now.get(name, _MISSING) is not value:
-                type.__setattr__(self.target, name, value)
 
 
 class _Globals(_Container):
@@ -213,11 +170,12 @@ class _Cells(_Container):
 
     __slots__ = ()
 
-    def add(self, cell: CellType) -> Any:
-        """Adds a variable, and returns its content."""
-        self.target.append(cell)
-        self.contents.append(_content(cell))
-        return self.contents[-1]
+    def add(self, cells: list[CellType]) -> list[Any]:
+        """Adds variables, and returns their contents."""
+        contents = [*map(_content, cells)]
+        self.target += cells
+        self.contents += contents
+        return contents
 
     def read(self) -> list[Any]:
         return [*map(_content, self.target)]
@@ -254,9 +212,9 @@ class _Kinds(_Container):
 
     __slots__ = ()
 
-    def add(self, module: torch.nn.Module) -> None:
-        self.target.append(module)
-        self.contents.append(type(module))
+    def add(self, modules: list[torch.nn.Module]) -> None:
+        self.target += modules
+        self.contents += map(type, modules)
 
     def read(self) -> list[Any]:
         return [*map(type, self.target)]
@@ -267,125 +225,226 @@ class _Kinds(_Container):
                 module.__class__ = kind
 
 
+class _Dicts:
+    """Many dicts and their contents, one after another: a container for each would be most of the work."""
+
+    def __init__(self) -> None:
+        self._owners: list[Any] = []
+        self._sizes: list[int] = []
+        self._names: list[Any] = []
+        self._values: list[Any] = []
+
+    def add(self, owners: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        """Adds some owners, and returns their names and their values."""
+        maps = [*map(self.read, owners)]
+        names = [*chain.from_iterable(maps)]
+        values = [*chain.from_iterable([contents.values() for contents in maps])]
+        self._owners += owners
+        self._sizes += map(len, maps)
+        self._names += names
+        self._values += values
+        return names, values
+
+    @staticmethod
+    def read(owner: Any) -> Mapping[Any, Any]:
+        return owner
+
+    @staticmethod
+    def put(owner: Any, name: Any, value: Any) -> None:
+        owner[name] = value
+
+    def write(self, owner: Any, before: dict[Any, Any]) -> None:
+        for name in [name for name in owner if name not in before]:
+            del owner[name]
+        for name, value in before.items():
+            if owner.get(name, owner) is not value:
+                owner[name] = value
+        if not all(map(is_, owner, before)):  # in the order in which they stood
+            owner.clear()
+            owner.update(before)
+
+    def is_same(self) -> bool:
+        maps = [*map(self.read, self._owners)]
+        return (
+            [*map(len, maps)] == self._sizes
+            and all(map(is_, chain.from_iterable(maps), self._names))
+            and all(map(is_, chain.from_iterable([now.values() for now in maps]), self._values))
+        )
+
+    def restore(self) -> None:
+        names, values = iter(self._names), iter(self._values)
+        for owner, size in zip(self._owners, self._sizes, strict=True):
+            before = dict(zip(islice(names, size), islice(values, size), strict=True))
+            now = self.read(owner)
+            if not (
+                len(now) == size
+                and all(map(is_, now, before))
+                and all(map(is_, now.values(), before.values()))
+            ):
+                self.write(owner, before)
+
+    def exchange(self, replaced: Mapping[int, Any]) -> list[tuple[Any, Any, Any]]:
+        """Puts stand-ins in the place of values; returns owners and names with the values that were there."""
+        before = []
+        for owner, contents in zip(self._owners, map(self.read, self._owners), strict=True):
+            if not replaced.keys().isdisjoint(map(id, contents.values())):
+                before += [(owner, *item) for item in contents.items() if id(item[1]) in replaced]
+        for owner, name, value in before:
+            self.put(owner, name, replaced[id(value)])
+        return before
+
+
+class _Classes(_Dicts):
+    """Many classes and their attributes."""
+
+    @staticmethod
+    def read(owner: Any) -> Mapping[Any, Any]:
+        return vars(owner)
+
+    @staticmethod
+    def put(owner: Any, name: Any, value: Any) -> None:
+        type.__setattr__(owner, name, value)
+
+    def write(self, owner: Any, before: dict[Any, Any]) -> None:
+        now = dict(vars(owner))
+        for name in now.keys() - before.keys():
+            type.__delattr__(owner, name)
+        for name, value in before.items():
+            if now.get(name, _MISSING) is not value:
+                type.__setattr__(owner, name, value)
+
+
 # ---- the walk
 
 
 class Held:
     """The tensors of a program, and its containers with their contents when this object is made."""
 
+    @collector_at_rest()
     def __init__(self, target: Any) -> None:
         self.tensors: dict[int, torch.Tensor] = {}
         """Tensors by identity, without those of other libraries that wrap others."""
+        self._dicts, self._classes = _Dicts(), _Classes()
         self._cells, self._kinds = _Cells([]), _Kinds([])
         self._containers: list[_Container] = [self._cells, self._kinds]
-        self._with_tensors: list[_Container] = []
+        """All containers but dicts and classes."""
         self._empty: list[Any] = []
         """Empty lists, dicts and sets, the most frequent containers."""
         self._globals: dict[int, _Globals] = {}
         self._arrays: dict[int, Any] = {}
+        self._tuples: list[tuple[Any, ...]] = []
+        """Tuples of more than atoms."""
         self._generators: list[_GeneratorState] = []
         self._seen: dict[int, Any] = {}
         self._mentioned = {"forward"}
         """The names that the visited functions mention."""
         self._methods: dict[str, list[Any]] = {}
         """Methods, by name, that no visited function is known to call."""
-        self._waiting: list[Any] = []
-        self._reach([target])
+        self._waiting: list[Any] = [target]
         while self._waiting:
-            self._visit()
+            while self._waiting:
+                self._visit()
             self._look_up()
 
     def _visit(self) -> None:
-        waiting, seen = self._waiting, self._seen
-        while waiting:
-            value = waiting.pop()
-            if id(value) in seen:
+        """Visits everything that waits, all objects of one type together; what they contain waits then."""
+        waiting, self._waiting, seen = self._waiting, [], self._seen
+        of_kind: defaultdict[type, list[Any]] = defaultdict(list)
+        for value in waiting:
+            of_kind[type(value)].append(value)
+        for kind, values in of_kind.items():
+            if kind in _ATOMS:
                 continue
-            seen[id(value)] = value
-            kind: type = type(value)
-            plain = value.__class__ is kind  # which of a wrapper is that of what it wraps
-            visit = _visit_of(kind) if plain else _first(functools.partial(isinstance, value))
-            visit(self, value)
+            if kind in _COLLECTIONS:
+                self._empty += filterfalse(None, values)
+                values = [*filter(None, values)]
+            fresh = {id(value): value for value in values}
+            for known in fresh.keys() & seen.keys():
+                del fresh[known]
+            seen |= fresh
+            for value in [value for value in fresh.values() if value.__class__ is not kind]:
+                # a wrapper, whose class is that of what it wraps
+                _first(functools.partial(isinstance, fresh.pop(id(value))))(self, [value])
+            if fresh:
+                _visit_of(kind)(self, [*fresh.values()])
 
-    def _collection(self, value: Any) -> None:
-        if not value:
-            self._empty.append(value)
-        elif isinstance(value, dict):
-            self._mapping(value)
-        else:
-            self._add(_Set(value) if isinstance(value, set) else _Sequence(value))
+    def _dict(self, values: list[dict[Any, Any]]) -> None:
+        self._empty += filterfalse(None, values)
+        self._waiting += chain(*self._dicts.add([*filter(None, values)]))
 
-    def _mapping(self, value: dict[Any, Any]) -> None:
-        found = _Mapping(value)
-        self._containers.append(found)
-        names = _ATOMS.issuperset(map(type, value))
-        if self._reach(found.contents[len(value) if names else 0 :]):
-            self._with_tensors.append(found)
+    def _attributes(self, values: list[dict[str, Any]]) -> None:
+        """Visits what `vars` returns for some objects."""
+        self._waiting += self._dicts.add(values)[1]
 
-    def _tensor(self, tensor: torch.Tensor) -> None:
-        if _can_stand_in(tensor):
-            self.tensors[id(tensor)] = tensor
+    def _collection(self, values: list[Any]) -> None:
+        self._empty += filterfalse(None, values)
+        made = _Set if isinstance(values[0], set) else _Sequence
+        self._add(map(made, filter(None, values)))
 
-    def _object(self, value: Any) -> None:
-        """Visits an object with attributes, or a generator of random numbers."""
-        kind: type = type(value)
-        if (generator := _generator(value)) is not None:
-            self._generators.append(generator)
-        elif _is_array(value):
-            self._arrays[id(value)] = value
+    def _tensor(self, tensors: list[torch.Tensor]) -> None:
+        self.tensors.update((id(tensor), tensor) for tensor in tensors if _can_stand_in(tensor))
+
+    def _tuple(self, values: list[tuple[Any, ...]]) -> None:
+        self._tuples += [value for value in values if not _ATOMS.issuperset(map(type, value))]
+        self._waiting += chain.from_iterable(values)
+
+    def _object(self, values: list[Any]) -> None:
+        """Visits objects with attributes, or generators of random numbers."""
+        kind: type = type(values[0])
+        if _is_array(values[0]):
+            self._arrays.update((id(value), value) for value in values)
+        elif generators := [*filter(None, map(_generator, values))]:
+            self._generators += generators
         elif _is_programs(kind.__module__, _HOLDING):
             self._waiting.append(kind)
-            if isinstance(attributes := getattr(value, "__dict__", None), dict):
-                self._reach((attributes,))
-            if slots := _slots(kind):
-                self._add(_Attributes(value, slots))
+            attributes = [getattr(value, "__dict__", None) for value in values]
+            self._attributes([found for found in attributes if isinstance(found, dict)])
+            self._slots(kind, values)
 
-    def _module(self, module: torch.nn.Module) -> None:
-        kind: type = type(module)
-        self._kinds.add(module)
-        self._waiting += kind, vars(module)
-        if slots := _slots(kind):
-            self._add(_Attributes(module, slots))
+    def _module(self, modules: list[torch.nn.Module]) -> None:
+        self._kinds.add(modules)
+        self._waiting.append(type(modules[0]))
+        self._attributes([*map(vars, modules)])
+        self._slots(type(modules[0]), modules)
 
-    def _class(self, kind: type) -> None:
-        """Visits a class: its attributes, and of its methods and those of its bases the ones that may be
-        called.
+    def _slots(self, kind: type, values: list[Any]) -> None:
+        if names := _slots(kind):
+            self._add(_Attributes(value, names) for value in values)
+
+    def _class(self, kinds: list[type]) -> None:
+        """Visits classes: their attributes, and of their methods and those of their bases the ones that may
+        be called.
         """
-        if not _is_programs(kind.__module__):
-            return
-        self._waiting += kind.__mro__[1:]
-        members = _Class(kind)
-        self._containers.append(members)
-        attributes = []
-        for name, member in vars(kind).items():
+        kinds = [kind for kind in kinds if _is_programs(kind.__module__)]
+        self._waiting += chain.from_iterable(kind.__mro__[1:] for kind in kinds)
+        for name, member in zip(*self._classes.add(kinds), strict=True):
             if type(member) in _CALLED:
                 if name in self._mentioned or (name[:2] == "__" and name not in _MAKING):
                     self._waiting.append(member)
                 else:
                     self._methods.setdefault(name, []).append(member)
             elif name[:2] != "__":
-                attributes.append(member)
-        if self._reach(attributes):
-            self._with_tensors.append(members)
+                self._waiting.append(member)
 
-    def _function(self, function: FunctionType) -> None:
-        self._waiting += function.__closure__ or ()
-        scope = function.__globals__
-        if not _is_programs(scope.get("__name__")):
-            return  # but a decorator of a library's closes over the program's own function
-        found = self._globals.get(id(scope))
-        if found is None:
-            found = self._globals[id(scope)] = _Globals(scope)
-            self._containers.append(found)
-        found.codes.append(function.__code__)
-        if function.__defaults__ or function.__kwdefaults__:
-            self._add(_Attributes(function, ("__defaults__", "__kwdefaults__")))
-        attributes = vars(function)
-        (self._waiting if attributes else self._empty).append(attributes)
+    def _function(self, functions: list[FunctionType]) -> None:
+        """Visits functions; of those of libraries only what they close over, which a decorator's function
+        does over a function of the program's.
+        """
+        self._waiting += chain.from_iterable(function.__closure__ or () for function in functions)
+        functions = [f for f in functions if _is_programs(f.__globals__.get("__name__"))]
+        for function in functions:
+            scope = function.__globals__
+            found = self._globals.get(id(scope))
+            if found is None:
+                found = self._globals[id(scope)] = _Globals(scope)
+                self._containers.append(found)
+            found.codes.append(function.__code__)
+        self._attributes([*map(vars, functions)])
+        with_defaults = [f for f in functions if f.__defaults__ or f.__kwdefaults__]
+        self._add(_Attributes(f, ("__defaults__", "__kwdefaults__")) for f in with_defaults)
 
-    def _cell(self, cell: CellType) -> None:
-        if self._reach((self._cells.add(cell),)) and self._cells not in self._with_tensors:
-            self._with_tensors.append(self._cells)
+    def _cell(self, cells: list[CellType]) -> None:
+        self._waiting += self._cells.add(cells)
 
     def _look_up(self) -> None:
         """Reaches the globals and the methods that the functions visited meanwhile mention."""
@@ -394,36 +453,19 @@ class Held:
             self._mentioned.update(names)
             for name in [name for name in names if name in self._methods]:
                 self._waiting += self._methods.pop(name)
-            if self._reach(contents) and scope not in self._with_tensors:
-                self._with_tensors.append(scope)
+            self._waiting += contents
 
-    def _add(self, container: _Container) -> None:
-        self._containers.append(container)
-        if self._reach(container.contents):
-            self._with_tensors.append(container)
-
-    def _reach(self, contents: Iterable[Any]) -> bool:
-        """Lets these objects be visited; returns whether tensors are among them, or in tuples among them."""
-        found, waiting = False, self._waiting
-        for value in contents:
-            kind: type = type(value)
-            if kind in _ATOMS:
-                continue
-            if kind not in _COLLECTIONS:
-                waiting.append(value)
-                if not found and _may_hold_tensors(kind):
-                    found = _holds_tensors(value)
-            elif value:
-                waiting.append(value)
-            else:
-                self._empty.append(value)
-        return found
+    def _add(self, containers: Iterable[_Container]) -> None:
+        for container in containers:
+            self._containers.append(container)
+            self._waiting += container.contents
 
     # ---- lending
 
     def is_current(self) -> bool:
         """Returns whether all containers still have the contents stored here."""
-        return not any(self._empty) and all(container.is_same() for container in self._containers)
+        containers = (self._dicts, self._classes, *self._containers)
+        return not any(self._empty) and all(container.is_same() for container in containers)
 
     @contextlib.contextmanager
     def _kept(self) -> Iterator[None]:
@@ -432,6 +474,9 @@ class Held:
         try:
             yield
         finally:
+            for several in (self._dicts, self._classes):
+                if not several.is_same():
+                    several.restore()
             for container in self._containers:
                 if not container.is_same():
                     container.write(container.contents)
@@ -455,62 +500,61 @@ class Held:
             lent = {key: tensor for key, tensor in self.tensors.items() if key not in own}
             replaced: dict[int, Any] = {key: stand_ins.of(tensor) for key, tensor in lent.items()}
             replaced |= {key: array.copy() for key, array in self._arrays.items()}
+        for value in self._tuples:
+            _exchange(value, replaced)
         with self._kept():
-            for container in self._with_tensors:
-                container.write([_exchanged(value, replaced) for value in container.contents])
-            yield stand_ins.aliases
+            for container in self._containers:
+                if not replaced.keys().isdisjoint(map(id, container.contents)):
+                    container.write([replaced.get(id(value), value) for value in container.contents])
+            exchanged = [(several, several.exchange(replaced)) for several in (self._dicts, self._classes)]
+            try:
+                yield stand_ins.aliases
+            finally:
+                for several, before in exchanged:
+                    for owner, name, value in before:
+                        several.put(owner, name, value)
 
 
-_VISITS: Final[tuple[tuple[Any, Callable[[Held, Any], object]], ...]] = (
-    (dict | list | set | deque, Held._collection),
+_VISITS: Final[tuple[tuple[Any, Callable[[Held, list[Any]], object]], ...]] = (
+    (dict, Held._dict),
+    (list | set | deque, Held._collection),
     (torch.Tensor, Held._tensor),
-    (tuple | frozenset, Held._reach),
+    (tuple, Held._tuple),
+    (frozenset, lambda held, values: held._waiting.extend(chain.from_iterable(values))),
     (FunctionType, Held._function),
-    (MethodType, lambda held, method: held._waiting.extend((method.__self__, method.__func__))),
-    (functools.partial, lambda held, value: held._add(_Partial(value))),
-    (staticmethod | classmethod, lambda held, value: held._waiting.append(value.__func__)),
-    (_CACHED, lambda held, value: held._waiting.append(value.__wrapped__)),
-    (property, lambda held, value: held._reach((value.fget, value.fset))),
+    (MethodType, lambda held, values: held._waiting.extend(_parts(values, "__self__", "__func__"))),
+    (functools.partial, lambda held, values: held._add(map(_Partial, values))),
+    (staticmethod | classmethod, lambda held, values: held._waiting.extend(_parts(values, "__func__"))),
+    (_CACHED, lambda held, values: held._waiting.extend(_parts(values, "__wrapped__"))),
+    (property, lambda held, values: held._waiting.extend(_parts(values, "fget", "fset"))),
     (type, Held._class),
     (torch.nn.Module, Held._module),
     (CellType, Held._cell),
     (object, Held._object),
 )
-"""The visitors of values: the first entry whose types match applies."""
+"""The visitors of values of one type: the first entry whose types match applies."""
 
 
-def _first(is_of: Callable[[Any], bool]) -> Callable[[Held, Any], object]:
+def _parts(values: list[Any], *names: str) -> list[Any]:
+    return [getattr(value, name) for value in values for name in names]
+
+
+def _first(is_of: Callable[[Any], bool]) -> Callable[[Held, list[Any]], object]:
     return next(visit for known, visit in _VISITS if is_of(known))
 
 
 @functools.cache
-def _visit_of(kind: type) -> Callable[[Held, Any], object]:
+def _visit_of(kind: type) -> Callable[[Held, list[Any]], object]:
     return _first(lambda known: issubclass(kind, known))
 
 
-@functools.cache
-def _may_hold_tensors(kind: type) -> bool:
-    return issubclass(kind, tuple | torch.Tensor) or any(base.__module__ == "numpy" for base in kind.__mro__)
-
-
-def _holds_tensors(value: Any) -> bool:
-    kind: type = type(value)
-    if not _may_hold_tensors(kind):
-        return False
-    if isinstance(value, tuple):
-        return any(map(_holds_tensors, value))
-    return isinstance(value, torch.Tensor) or _is_array(value)
-
-
-def _exchanged(value: Any, replaced: Mapping[int, Any]) -> Any:
-    """Returns the value, or its stand-in; a tuple that contains a replaced value is rebuilt."""
-    if (found := replaced.get(id(value), _MISSING)) is not _MISSING:
-        return found
-    if isinstance(value, tuple) and type(value) is not torch.Size and value:
-        members = [_exchanged(member, replaced) for member in value]
+def _exchange(value: Any, replaced: dict[int, Any]) -> Any:
+    """Returns the value, or its stand-in; a tuple that contains replaced values gets one."""
+    if isinstance(value, tuple) and type(value) is not torch.Size and id(value) not in replaced:
+        members = [_exchange(member, replaced) for member in value]
         if not all(map(is_, members, value)):
-            return tuple.__new__(type(value), members)
-    return value
+            replaced[id(value)] = tuple.__new__(type(value), members)
+    return replaced.get(id(value), value)
 
 
 @functools.cache
@@ -535,10 +579,15 @@ def _names(code: CodeType) -> tuple[str, ...]:
     return tuple(found)
 
 
+_STORE_GLOBAL: Final = dis.opmap["STORE_GLOBAL"]
+
+
 @per_code
 def _assigned(code: CodeType) -> tuple[str, ...]:
     """Returns the globals that a function, and those within it, may make."""
-    found = [i.argval for i in dis.get_instructions(code) if i.opname == "STORE_GLOBAL"]
+    found = []
+    if _STORE_GLOBAL in code.co_code[::2]:
+        found += [i.argval for i in dis.get_instructions(code) if i.opcode == _STORE_GLOBAL]
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             found += _assigned(constant)

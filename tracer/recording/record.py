@@ -198,8 +198,14 @@ def record(
     All of them are left unchanged.
     """
     bind(target, spec.inputs, lambda declared: declared)
-    with surroundings_kept(), (held or Held(target)).lent(copied=False) as aliases:
-        return _recorded(target, spec, rules, oracle, aliases, max_paths, budget_s, ways, along, progress)
+    with (
+        surroundings_kept(),
+        (held or Held(target)).lent(copied=False) as aliases,
+        contextlib.ExitStack() as rebound,
+    ):
+        return _recorded(
+            target, spec, rules, oracle, aliases, rebound, max_paths, budget_s, ways, along, progress
+        )
 
 
 def _recorded(
@@ -208,17 +214,26 @@ def _recorded(
     rules: Rules,
     oracle: Oracle,
     held: Sequence[torch.Tensor],
+    rebound: contextlib.ExitStack,
     max_paths: int,
     budget_s: float,
     ways: float | None,
     along: Mapping[str, int] | None,
     progress: Callable[[int], None] | None,
 ) -> tuple[System, list[str]]:
-    """As `record`, for a target whose tensors may be written into, as long as that is undone."""
+    """As `record`, for a target whose tensors may be written into, as long as that is undone.
+
+    Python's names stay `rebound` from the first path to the last, since that takes longer than a short path.
+    """
+
+    def ranges(*args: Any) -> Any:
+        return run.loops.ranges(*args)
+
     started = time.monotonic()
     with collector_at_rest():
         modules = submodules(target)
         state, subject, plans = ModelState(target, modules), Subject.of(target, modules, held), Plans()
+    rebound.enter_context(symbolic_builtins(subject.sources, ranges))
     plans.spelt_out = set()
     pending: list[tuple[BranchDecision, ...]] = [()]
     paths: list[Path] = []
@@ -251,6 +266,7 @@ def _recorded(
             run.deepen(wanted)
             pending, paths = [()], []
         except AnotherSource as found:
+            rebound.enter_context(symbolic_builtins((found.module,), ranges))
             subject = dataclasses.replace(subject, sources=(*subject.sources, found.module))
             pending, paths = [()], []
         except NotSummarised as failed:
@@ -514,7 +530,6 @@ class Recording(Recorder):
                 entered(self),
                 forgetting(self.subject.sources),
                 chosen_modules(self),
-                symbolic_builtins(self.subject.sources, self.loops.ranges),
                 uncompiled(),
                 self.calls.followed(),
                 _Mode(self),

@@ -976,8 +976,8 @@ class Loops:
         self.families.close()
 
     def ranges(self, *args: Any) -> Any:
-        """Returns a `range`, called by the program."""
-        return sequences.counting_range(self.run, frame_above(2), *args)
+        """Returns a `range`, called by the program through the function that picks the run."""
+        return sequences.counting_range(self.run, frame_above(3), *args)
 
     def repeats(self, test: Formula, asking: Callable[[Formula], bool]) -> bool | None:
         """Returns the outcome of a `while` test if the loop is summarised, else None.

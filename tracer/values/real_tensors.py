@@ -27,17 +27,19 @@ def dtype_name(dtype: torch.dtype) -> str:
 
 def value_of(tensor: torch.Tensor) -> Tensor:
     """Returns a real tensor as a value for rules."""
-    strided = tensor.layout is _STRIDED
+    strided, shape = tensor.layout is _STRIDED, tuple(tensor.shape)
     layout: Layout | tuple[int, ...]
     if strided:
-        row_major = tensor.numel() == 0 or tensor.stride() == contiguous_strides(tuple(tensor.shape))
+        row_major = tensor.is_contiguous() and (  # which ignores the stride along a dim of size 1
+            1 not in shape or 0 in shape or tensor.stride() == contiguous_strides(shape)
+        )
         layout = Layout.CONTIGUOUS if row_major else tuple(tensor.stride())
     else:
         coalesced = tensor.layout is torch.sparse_coo and tensor.is_coalesced()
         layout = Layout.COALESCED if coalesced else SPARSE.get(tensor.layout, Layout.UNKNOWN)
     dtype = tensor.dtype
     elements = _elements_of(tensor) if strided and dtype in _INTEGRAL else None
-    return Tensor(tuple(tensor.shape), dtype_name(dtype), layout, elements)
+    return Tensor(shape, dtype_name(dtype), layout, elements)
 
 
 def with_numbers(known: Tensor, tensor: torch.Tensor) -> Tensor:
