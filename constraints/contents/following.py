@@ -14,7 +14,7 @@ from ..terms.formula import Formula
 from . import subscripts
 from .dtypes import INTEGRAL
 from .functions import AtLeast
-from .laws.calls import CASTS, Named, NamedCall
+from .laws.calls import CASTS, Named, NamedCall, nothing_usual
 from .laws.images import stepped
 from .laws.several import SEVERAL
 from .laws.transfers import LAWS, followed
@@ -47,7 +47,7 @@ def with_elements(
     result: Any,
     at_least: AtLeast,
     is_free: Callable[[Tensor], bool],
-    usual: Callable[[Tensor], tuple[Formula, Formula]],
+    usual: Callable[[Tensor], tuple[Formula, Formula]] = nothing_usual,
 ) -> Any:
     """Returns the result with the facts about its elements, where sizes alone decide them, or bound them."""
     places = subscripts.follow(op, named, result)

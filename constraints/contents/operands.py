@@ -258,7 +258,7 @@ def _require_between(c: Context, op: str, operand: Any, low: int | None, high: D
     if isinstance(operand, float) and not isinstance(high, Term):
         fits = (low is None or operand >= low) and (high is None or operand <= high)
         return c.require(fits, f"{op} takes numbers of {limits}")
-    if _require_computed(c, op, operand, low, high, limits):
+    if not isinstance(high, Term) and _require_computed(c, op, operand, low, high, limits):
         return
     for piece, ends, nowhere in _parts(c, op, operand, operand):
         inside = all_of(

@@ -421,7 +421,7 @@ class Generator:
             total: Dim = self.fresh("true", 0, self._most(mask))
         else:
             total = self.contents.total(self, count)
-        if self.is_data(total):
+        if isinstance(total, Term) and self.is_data(total):
             if self._counts_matter():
                 self._doubt_relation(mask)
             self._of_nothing("nonzero", total, {"input": mask})

@@ -14,14 +14,14 @@ import operator
 import textwrap
 from collections.abc import Callable, Iterator
 from types import CodeType, FrameType, FunctionType, MethodDescriptorType, ModuleType, TracebackType
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar, cast
 
 import torch
 
 from ..host.modules import buffers_of, children_of, parameters_of
 from .codes import instructions
 
-Function = TypeVar("Function", bound=FunctionType)
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Operation(NamedTuple):
@@ -39,7 +39,7 @@ HANDING_ON: Final[set[CodeType]] = set()
 
 def hands_on(function: Function) -> Function:
     """Marks a function of this package that calls another one in the program's place."""
-    HANDING_ON.add(function.__code__)
+    HANDING_ON.add(cast(FunctionType, function).__code__)
     return function
 
 

@@ -17,6 +17,11 @@ from ..values import constant, of, pieces_of
 Named: TypeAlias = Mapping[str, Any]
 
 
+def nothing_usual(mask: Tensor) -> tuple[Formula, Formula]:
+    """Returns that a mask is never known to be the same for all data."""
+    return False, False
+
+
 @dataclass(frozen=True, slots=True)
 class NamedCall:
     """A call of an operator, by the names of its arguments, with its result before facts about the result's
@@ -29,7 +34,7 @@ class NamedCall:
     at_least: AtLeast
     is_free: Callable[[Tensor], bool] = lambda tensor: False
     """Returns whether the user gives the elements of a tensor independently of each other: any occur."""
-    usual: Callable[[Tensor], tuple[Formula, Formula]] = lambda tensor: (False, False)
+    usual: Callable[[Tensor], tuple[Formula, Formula]] = nothing_usual
     """Returns the sizes at which no data make a mask true, and those at which all do."""
 
     @property
