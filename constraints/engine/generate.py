@@ -387,9 +387,11 @@ class Generator:
     def refuse(self, reason: str, error: type[Exception] = RuntimeError) -> NoReturn:
         raise Refused(reason, error)
 
-    def approximate(self, reason: str, may: Direction = "both", where: Formula = True) -> None:
+    def approximate(
+        self, reason: str, may: Direction = "both", where: Formula = True, *, number: str = ""
+    ) -> None:
         if where is not False:
-            self.said.notes.append(Note("approximate", reason, self.node, may, where))
+            self.said.notes.append(Note("approximate", reason, self.node, may, where, number))
 
     def fresh(
         self, hint: str, low: Dim | None, high: Dim | None, also: Callable[[Term], Formula] | None = None
@@ -542,10 +544,13 @@ class Generator:
                     told.append(where)
             rest = less(dataless, any_of(told))
             others += [rest] if rest is not True else []
-        self.approximate(NO_DATA, where=any_of(others))
+        number = "".join(symbols(count)) if len(symbols(count)) == 1 else ""
+        self.approximate(NO_DATA, where=any_of(others), number=number)
         if given and not others:  # of what is pinned, no number that is possible is refused
             some = all_of(ge(n, 1) for tensor in given for n in tensor.shape if not self.at_least(n, 1))
-            self.approximate(NO_DATA, "accept" if pinned else "both", some if pinned else True)
+            self.approximate(
+                NO_DATA, "accept" if pinned else "both", some if pinned else True, number=number
+            )
 
     def _counts_matter(self) -> bool:
         """Returns whether the last call is other than a write of one value to the true elements of a mask."""

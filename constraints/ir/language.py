@@ -497,6 +497,10 @@ class Note:
     """The direction of an approximation."""
     where: Formula = True
     """The sizes at which an approximation is not exact."""
+    number: str = ""
+    """The symbol of the number that is approximate, if it is only one: where no condition contains that, the
+    note says nothing about the sizes that a program accepts.
+    """
 
     @property
     def inexact(self) -> bool:

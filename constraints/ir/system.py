@@ -4,13 +4,13 @@ program.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
 from typing import Literal, Protocol
 
-from ..terms.formula import Formula, all_of, le, negate
+from ..terms.formula import Formula, all_of, free_symbols, le, negate
 from ..terms.intervals import Interval, Ranges, narrow
 from ..terms.parts import rank
 from ..terms.rows import Deeper, axioms, deepened, names
@@ -151,6 +151,12 @@ class Path:
     def on_data(self) -> bool:
         """Returns whether the data decided a branch."""
         return any(c.formula is None for c in self.conditions)
+
+
+def that_matter(notes: Iterable[Note], asked: Iterable[Formula]) -> tuple[Note, ...]:
+    """Returns the notes but those on a number that none of the formulas contains."""
+    used = frozenset[str]().union(*map(free_symbols, asked))
+    return tuple(note for note in notes if not note.number or note.number in used)
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,6 +109,8 @@ EXACT: list[tuple[Callable[[Tensor, Tensor], Any], str]] = [
     (lambda rel, x: rel.masked_scatter(torch.ones(n(rel), 3).bool(), torch.zeros(n(x))), "3 * R <= q"),
     (lambda rel, x: rel.t().masked_scatter(arange(n(rel)) < 2, torch.zeros(n(x))), "3 * min(R, 2) <= q"),
     (lambda rel, x: rel[x.argsort()], "q <= R"),
+    (lambda rel, x: rel[torch.where(x.argmax() < 2 * n(x), x.argmax(), 99)], "q <= R"),
+    (lambda rel, x: rel[(arange(n(x)) < n(x) - 1).nonzero().view(-1).roll(1) + 2], "q <= 1 or q < R"),
     (lambda rel, x: rel[torch.sort(x).indices], "q <= R"),
     (lambda rel, x: rel[x.topk(1).indices], "q <= R"),
     (lambda rel, x: rel[x.max(0).indices], "q <= R"),
@@ -242,6 +244,10 @@ EXACT: list[tuple[Callable[[Tensor, Tensor], Any], str]] = [
 WITHIN_FLOATS: list[tuple[Callable[[Tensor, Tensor], Any], str]] = [
     (lambda rel, x: rel[torch.linspace(0, n(x) - 1, 5).long()], "q <= R"),
     (lambda rel, x: rel[(arange(n(x)) / 2).long()], "(q - 1)//2 < R"),
+    (
+        lambda rel, x: rel[((arange(n(x)) < n(x) - 1).nonzero().view(-1).half() * 3).long()],
+        "q <= 1 or 3*(q - 2) < R",
+    ),
     (lambda rel, x: rel[(arange(n(x)) * 0.5).floor().long()], "(q - 1)//2 < R"),
     (lambda rel, x: rel[(arange(n(x)) / 3).ceil().long()], "(q + 1)//3 < R"),
     (lambda rel, x: rel[(arange(n(x)) * (n(rel) / n(x))).long()], "q >= 1"),
@@ -330,8 +336,6 @@ OPEN: list[Callable[[Tensor, Tensor], Any]] = [
     lambda rel, x: rel[2 ** arange(n(x))],
     lambda rel, x: rel[arange(n(x)).float().sqrt().long() * n(x)],
     lambda rel, x: rel[x.topk(n(x)).indices.cumsum(0)],
-    lambda rel, x: rel[((arange(n(x)) < n(x) - 1).nonzero().view(-1).half() * 3).long()],
-    lambda rel, x: rel[(arange(n(x)) < n(x) - 1).nonzero().view(-1).roll(1) + 2],
     lambda rel, x: F.nll_loss(torch.zeros(n(x), n(rel)), arange(n(x)), ignore_index=2),
     lambda rel, x: rel[arange(n(x)).view(torch.int32).long()],
     lambda rel, x: torch.zeros(8193 + n(x), 2)[arange(8193 + n(x)).half().long()],

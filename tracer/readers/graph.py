@@ -25,7 +25,7 @@ from ...constraints.ir.language import Constraint, Context, Dyn, Dynamic, Layout
 from ...constraints.ir.program import Argument, Node, Program, Ref
 from ...constraints.ir.spec import Declared, InputPath, Spec
 from ...constraints.ir.spec_text import SpecError, suggestion
-from ...constraints.ir.system import Path, System
+from ...constraints.ir.system import Path, System, that_matter
 from ...constraints.rules.sizes import assert_scalar
 from ...constraints.terms.dims import (
     Dim,
@@ -135,11 +135,12 @@ def system(traced: Traced, rules: Rules, spec: Spec | None = None) -> System:
     )
     nodes = traced.program.nodes
     constraints = [_told(traced, constraint, nodes[constraint.node]) for constraint in said.constraints]
+    asked = [c.formula for c in (*constraints, *traced.limits)]
     path = Path(
         traced.program,
         said.values,
         (*constraints, *traced.limits),
-        (*said.notes, *_unknown_assertions(traced.program, said.values), *_unknown_limits(traced)),
+        (*that_matter(said.notes, asked), *_unknown_assertions(traced.program, said.values), *_unknown_limits(traced)),
         unbacked=tuple(said.unbacked.items()),
     )
     return System(traced.spec.domain, (path,))

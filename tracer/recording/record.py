@@ -63,7 +63,7 @@ from ...constraints.ir.language import (
 from ...constraints.ir.opnames import canonical, is_in_place
 from ...constraints.ir.program import Argument, Node, Origin, Program, Ref, refs
 from ...constraints.ir.spec import Declared, Spec
-from ...constraints.ir.system import Answer, Condition, End, Oracle, Path, System
+from ...constraints.ir.system import Answer, Condition, End, Oracle, Path, System, that_matter
 from ...constraints.rules.reach import POINTWISE
 from ...constraints.terms.dims import Dim, Term, evaluate, symbols
 from ...constraints.terms.formula import Formula, all_of, any_of, eq, free_symbols, ge, holds, le, negate
@@ -578,11 +578,12 @@ class Recording(Recorder):
             said.notes[:] = [note for note in said.notes if note.reason != SAME_DATA]
         if drawn_by_python() != drawn:
             said.notes.append(Note("approximate", DRAWN, -1))
+        asked = (c.formula for c in (*self.conditions, *self.turns) if c.formula is not None)
         return Path(
             Program(tuple(self.inputs), tuple(self.nodes), tuple(outputs), tuple(self.iterations)),
             self.values,
             tuple(said.constraints),
-            tuple(said.notes),
+            that_matter(said.notes, (*(c.formula for c in said.constraints), *asked)),
             tuple(self.conditions),
             end,
             tuple(said.unbacked.items()),
