@@ -109,7 +109,7 @@ EXACT: list[tuple[Callable[[Tensor, Tensor], Any], str]] = [
     (lambda rel, x: rel.masked_scatter(torch.ones(n(rel), 3).bool(), torch.zeros(n(x))), "3 * R <= q"),
     (lambda rel, x: rel.t().masked_scatter(arange(n(rel)) < 2, torch.zeros(n(x))), "3 * min(R, 2) <= q"),
     (lambda rel, x: rel[x.argsort()], "q <= R"),
-    (lambda rel, x: rel[torch.where(x.argmax() < 2 * n(x), x.argmax(), 99)], "q <= R"),
+    (lambda rel, x: rel[torch.where((i := x.argmax()) < 2 * n(x), i, 99)], "q <= R"),
     (lambda rel, x: rel[(arange(n(x)) < n(x) - 1).nonzero().view(-1).roll(1) + 2], "q <= 1 or q < R"),
     (lambda rel, x: rel[torch.sort(x).indices], "q <= R"),
     (lambda rel, x: rel[x.topk(1).indices], "q <= R"),

@@ -135,12 +135,12 @@ def system(traced: Traced, rules: Rules, spec: Spec | None = None) -> System:
     )
     nodes = traced.program.nodes
     constraints = [_told(traced, constraint, nodes[constraint.node]) for constraint in said.constraints]
-    asked = [c.formula for c in (*constraints, *traced.limits)]
+    notes = that_matter(said.notes, (c.formula for c in (*constraints, *traced.limits)))
     path = Path(
         traced.program,
         said.values,
         (*constraints, *traced.limits),
-        (*that_matter(said.notes, asked), *_unknown_assertions(traced.program, said.values), *_unknown_limits(traced)),
+        (*notes, *_unknown_assertions(traced.program, said.values), *_unknown_limits(traced)),
         unbacked=tuple(said.unbacked.items()),
     )
     return System(traced.spec.domain, (path,))
