@@ -381,6 +381,9 @@ class Context(Protocol):
         may be, for any data; None where no bound is known.
         """
 
+    def is_identity(self, tensor: Tensor) -> bool:
+        """Whether each matrix of a tensor, an argument of the call, is the identity."""
+
     def is_data(self, dim: Dim) -> bool:
         """Returns whether the data decide the size."""
 
