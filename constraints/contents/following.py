@@ -45,7 +45,7 @@ def with_elements(
     result: Any,
     at_least: AtLeast,
     is_free: Callable[[Tensor], bool],
-    usual: Callable[[Tensor], tuple[Formula, Formula]],
+    usual: Callable[[Tensor], tuple[Formula, Formula]] = lambda mask: (False, False),
 ) -> Any:
     """Returns the result with the facts about its elements, where sizes alone decide them, or bound them."""
     places = subscripts.follow(op, named, result)

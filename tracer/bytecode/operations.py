@@ -21,7 +21,7 @@ import torch
 from ..host.modules import buffers_of, children_of, parameters_of
 from .codes import instructions
 
-Function = TypeVar("Function", bound=FunctionType)
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Operation(NamedTuple):
