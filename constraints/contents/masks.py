@@ -121,6 +121,9 @@ def truths(call: NamedCall) -> Truths | None:
         return Truths(negate(found.every), negate(found.some), _complement(found.within), opposite)
     if op in CONNECTIVES:
         return _joined(CONNECTIVES[op], *(truths_of(named[name]) for name in ("input", "other")))
+    if op == "all" and result.rank:
+        found = truths_of(named["input"])
+        return Truths(True, True) if found is not None and found.every is True else None
     if op in ("all", "any", "_is_all_true", "_is_any_true") and len(tensors) == 1 and result.rank == 0:
         found, count = truths_of(tensors[0]), product(tensors[0].shape)
         if found is not None:

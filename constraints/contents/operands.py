@@ -79,6 +79,8 @@ CHECKED: Final[Mapping[str, tuple[str, ...]]] = {
     ),
 }
 """For each operator the operands that it may refuse for reasons that are not tracked."""
+DECOMPOSITIONS: Final = frozenset("cholesky linalg_cholesky".split())
+"""Operators that take an identity matrix."""
 ASSERTING: Final = frozenset({"_assert_async", "_functional_assert_async"})
 CHANCES: Final = frozenset("multinomial bernoulli bernoulli_ binary_cross_entropy poisson".split())
 REFUSING: Final[Mapping[str, tuple[str, ...]]] = {
@@ -227,6 +229,8 @@ def _doubt(c: Context, op: str, operand: Any) -> None:
     are plainly valid.
     """
     if not isinstance(operand, Tensor) or operand.elements is None or _is_fine(op, operand):
+        return
+    if op in DECOMPOSITIONS and c.is_identity(operand):
         return
     c.approximate(f"{op} is given elements that the sizes decide, some of which it refuses", "accept")
 

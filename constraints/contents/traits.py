@@ -124,6 +124,8 @@ class Traits:
     column: Column | None = None
     diagonal: bool = False
     """Whether it is a matrix whose elements are not 0 on its main diagonal, and there alone."""
+    identity: bool = False
+    """Whether each of its matrices is the identity."""
     stored: Dim | None = None
     """The number of elements that a sparse tensor stores."""
     source: int | None = None
@@ -310,6 +312,10 @@ class Contents:
     def is_free(self, tensor: Tensor) -> bool:
         """Returns whether the user gives the elements of a tensor independently of each other: any occur."""
         return self.of(tensor).free == Border()
+
+    def is_identity(self, tensor: Tensor) -> bool:
+        """Returns whether each matrix of a tensor is the identity."""
+        return self.of(tensor).identity
 
     # ---- how many are true
 
@@ -714,6 +720,31 @@ def _found_all(step: CallStep) -> Found:
     return {"places": shape, "elements": Pieces((*pieces,))}
 
 
+def _identity(step: CallStep) -> Found:
+    rows, columns = step.result.shape
+    return {"diagonal": True, "identity": rows == columns}
+
+
+def _same_matrices(step: CallStep) -> Found:
+    """Returns the trait of results that have the same matrices."""
+    same = step.input.shape[-2:] == step.result.shape[-2:]
+    return {"identity": same and step.known.is_identity(step.input)}
+
+
+def _roots(step: CallStep) -> Found:
+    """Returns the traits of a Cholesky decomposition of identity matrices: they are their own roots."""
+    if not step.known.is_identity(step.input):
+        return {}
+    return {"identity": True} if not step.part else {"elements": Affine(0)}
+
+
+def _are_close(step: CallStep) -> Found:
+    """Returns the elements of a comparison of identity matrices: all are true."""
+    pair = [value for name in ("input", "other") if isinstance(value := step.named.get(name), Tensor)]
+    same = len({tensor.shape[-2:] for tensor in pair}) == 1 and all(map(step.known.is_identity, pair))
+    return {"elements": Affine(1)} if same and len(pair) == 2 else {}
+
+
 def _column(step: CallStep) -> Found:
     shape, index, dim = step.of(step.input).places, step.named.get("index"), step.named.get("dim")
     if shape is None:
@@ -801,7 +832,10 @@ EFFECTS: Final[Mapping[str, tuple[Effect, ...]]] = _joined(
     dict.fromkeys(STORING, _stores_as_many),
     dict.fromkeys(("sparse_coo_tensor", "sparse_csr_tensor"), _stores_values),
     {"sum": _summed_count, "mul": _times_summed, "cat": _side_by_side},
-    {"eye": lambda step: {"diagonal": True}, "nonzero": _found_all, "argwhere": _found_all},
+    {"eye": _identity, "nonzero": _found_all, "argwhere": _found_all},
     dict.fromkeys(STAYING, lambda step: {"diagonal": step.of(step.input).diagonal}),
+    dict.fromkeys(STAYING | {"expand", "mT"}, _same_matrices),
+    dict.fromkeys("cholesky linalg_cholesky linalg_cholesky_ex".split(), _roots),
+    {"isclose": _are_close},
 )
 """For each operator, its effects on the traits of its input. Other operators give unknown traits."""

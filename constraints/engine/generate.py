@@ -512,6 +512,10 @@ class Generator:
         self._asked = True
         return self._range_of(self.contents.name_of(tensor))
 
+    def is_identity(self, tensor: Tensor) -> bool:
+        self._asked = True
+        return self.contents.is_identity(tensor)
+
     def overwritten(self, ref: int, by: Iterable[int], whole: Formula) -> None:
         """These values have been written into a tensor, at some sizes over the `whole` of it."""
         if self._dataless is not None:

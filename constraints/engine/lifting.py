@@ -796,6 +796,9 @@ class _Scout(Context):
     def range_of(self, tensor: Tensor) -> tuple[Dim | float | None, Dim | float | None]:
         return self._g.range_of(tensor)
 
+    def is_identity(self, tensor: Tensor) -> bool:
+        return self._g.is_identity(tensor)
+
     def is_data(self, dim: Dim) -> bool:
         return self._g.is_data(dim)
 

@@ -171,6 +171,9 @@ class SizeCase(Situation):
     def range_of(self, tensor: Tensor) -> tuple[Dim | float | None, Dim | float | None]:
         raise LayoutUndecided
 
+    def is_identity(self, tensor: Tensor) -> bool:
+        raise LayoutUndecided
+
     def is_data(self, dim: Dim) -> bool:
         raise LayoutUndecided
 

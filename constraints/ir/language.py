@@ -408,6 +408,9 @@ class Context(Protocol):
         """
         return ()
 
+    def is_identity(self, tensor: Tensor) -> bool:
+        """Whether each matrix of a tensor, an argument of the call, is the identity."""
+
     def is_data(self, dim: Dim) -> bool:
         """Returns whether the data decide the size."""
 

@@ -25,7 +25,7 @@ def _broadcast_shapes(*shapes: Any) -> Any:
     """Returns `torch.broadcast_shapes`, by its rule where no size is negative."""
     given = [tuple(s) if isinstance(s, tuple | list) else (s,) for s in shapes if s is not None]
     found = _by_rule(given)
-    return broadcast_shapes(*shapes) if found is None else found
+    return broadcast_shapes(*shapes) if found is None else found  # type: ignore[no-untyped-call]
 
 
 @hands_on
