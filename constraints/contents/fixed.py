@@ -362,11 +362,11 @@ def _power(a: float, b: float) -> Number:
     return a**b if isinstance(b, int) and b >= 0 else _fail()
 
 
-def _least(a: float, b: float) -> Number:
+def _least(a: float, b: float) -> float:
     return NAN if a != a or b != b else min(a, b)
 
 
-def _most(a: float, b: float) -> Number:
+def _most(a: float, b: float) -> float:
     return NAN if a != a or b != b else max(a, b)
 
 
@@ -375,7 +375,7 @@ def _clamped(made: Made, of: CasesOf) -> Iterator[Case]:
     given = [name for name in functions if made.get(name) is not None]
     operands = [_of(dict(made.node.args).get(name), of) for name in ("input", *given)]
 
-    def clamped(x: float, *ends: float) -> Number:
+    def clamped(x: float, *ends: float) -> float:
         return reduce(lambda y, end: functions[end[0]](y, end[1]), zip(given, ends, strict=True), x)
 
     yield from _computed(clamped, operands)

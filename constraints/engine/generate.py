@@ -50,7 +50,7 @@ from ..ir.language import (
 from ..ir.opnames import IGNORED, SYNONYMS, is_in_place, parameters
 from ..ir.program import Argument, Input, Node, Program, Ref, is_numbers, parts_of, refs
 from ..ir.system import Domain
-from ..terms.dims import Dim, Term, minimum, sym, symbols
+from ..terms.dims import Dim, Symbol, Term, lone_atom, minimum, sym, symbols
 from ..terms.equations import Equations
 from ..terms.formula import (
     And,
@@ -522,7 +522,8 @@ class Generator:
             self._dataless.overwritten(ref, all_of(map(self._dataless.region, by)), whole)
 
     def without_data(self, tensor: Tensor, *, numbers: bool = False) -> tuple[Cases, Formula]:
-        known, dataless = self._cases(tensor), self.dataless(tensor, numbers=numbers)
+        dataless = self.dataless(tensor, numbers=numbers)
+        known = self._cases(tensor) if dataless is not False else ()
         return known, less(dataless, any_of(where for where, _ in known))
 
     def _cases(self, tensor: Tensor) -> Cases:
@@ -533,20 +534,16 @@ class Generator:
         some = all_of(ge(n, 1) for n in tensor.shape if not self.at_least(n, 1))
         return tuple((where if number is None else all_of((where, some)), number) for where, number in found)
 
-    def _of_nothing(self, op: str, count: Term, named: Mapping[str, Any]) -> None:
+    def _of_nothing(self, op: str, count: Dim, named: Mapping[str, Any]) -> None:
         """Learns how many results a call has where no data decide that: it counts elements that are a known
         number, or none.
         """
         given, pinned = [*tensors((*named.values(),))], op in PINNED
         others: list[Formula] = []
         for tensor in given:
-            dataless, told = self.dataless(tensor, empty=not pinned), []
-            for where, number in self._cases(tensor) if dataless is not False else ():
-                found = number_of_results(op, number, tensor, named)
-                if found is not None and tensor is named.get("input") and len(symbols(count)) == 1:
-                    self._learn_of_data(count, implies(where, eq(count, found)))
-                    told.append(where)
-            rest = less(dataless, any_of(told))
+            rest = self.dataless(tensor, empty=not pinned)
+            if rest is not False and tensor is named.get("input") and isinstance(lone_atom(count), Symbol):
+                rest = less(rest, self._learn_count(op, count, tensor, named))
             others += [rest] if rest is not True else []
         number = "".join(symbols(count)) if len(symbols(count)) == 1 else ""
         self.approximate(NO_DATA, where=any_of(others), number=number)
@@ -555,6 +552,15 @@ class Generator:
             self.approximate(
                 NO_DATA, "accept" if pinned else "both", some if pinned else True, number=number
             )
+
+    def _learn_count(self, op: str, count: Dim, tensor: Tensor, named: Mapping[str, Any]) -> Formula:
+        """Learns the number of results in the known cases of an operand, and returns the sizes of these."""
+        told: list[Formula] = []
+        for where, number in self._cases(tensor):
+            if (found := number_of_results(op, number, tensor, named)) is not None:
+                self._learn_of_data(count, implies(where, eq(count, found)))
+                told.append(where)
+        return any_of(told)
 
     def _counts_matter(self) -> bool:
         """Returns whether the last call is other than a write of one value to the true elements of a mask."""
@@ -615,7 +621,7 @@ class Generator:
         for number, known in self.contents.used(*self._indexed):
             self._learn_of_data(number, known)
 
-    def _learn_of_data(self, number: Term, known: Formula) -> None:
+    def _learn_of_data(self, number: Dim, known: Formula) -> None:
         """Adds a fact about a size that the data decide, if it mentions inputs and data only."""
         (name,) = symbols(number)
         unbacked = self.said.unbacked
