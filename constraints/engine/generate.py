@@ -732,7 +732,7 @@ class Generator:
         if not isinstance(result, Tensor) or result.dtype not in INTEGRAL:
             return result
         one, known = all(n == 1 for n in result.shape), result.elements
-        if known is None or not (one or op in CHOOSING) or (one and is_exact(known)):
+        if known is None or (op not in CHOOSING and (not one or is_exact(known))):
             return result
         if (places := self._places()) is None:
             return result
