@@ -23,15 +23,13 @@ from .dtypes import DIGITS, INTEGRAL
 from .functions import corners, number, symbol_of
 from .laws.calls import CASTS
 from .places import MadeValue, Places
-from .values import of, pieces_of
+from .values import ROOTED, of, pieces_of
 from .writing import is_permutation
 
 Number: TypeAlias = "int | float"
 Function: TypeAlias = Callable[[Number], Number]
-SEARCHED: Final = 1 << 15
+SEARCHED: Final = 1 << 14
 """At most this many numbers of a range are computed."""
-ROOTED: Final = 1 << 22
-"""Up to this number, the root that a float32 is cut to is the integer root (`values._roots`)."""
 DEPTH: Final = 16
 
 

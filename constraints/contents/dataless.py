@@ -110,7 +110,8 @@ class Dataless:
     @property
     def has_loops(self) -> bool:
         """Returns whether a loop of the program carries values from one iteration to the next."""
-        return bool(self._carried)
+        rest = self._nodes[self._looked_at[1] :]
+        return bool(self._carried) or any(node.op == "carried" for node in rest)
 
     def forget(self) -> None:
         """Forgets the answers, after something was taken back that was known."""

@@ -465,16 +465,35 @@ def without(piece: Piece, values: dict[str, Dim]) -> Piece:
 
 
 def settled(pieces: Pieces) -> Pieces:
-    """Returns the pieces with elements in doubt made unknown."""
+    """Returns the pieces with elements in doubt made unknown, but for those of a range that are small."""
     if all(p.doubt is False for p in pieces.pieces):
         return pieces
     found: list[Piece] = []
     for piece in pieces.pieces:
         if piece.doubt is not False:
-            found.append(Piece(None, given=all_of((piece.given, piece.doubt))))
+            given = all_of((piece.given, piece.doubt))
+            found += [replace(small, given=given) for small in _small(piece)]
+            found.append(Piece(None, given=given))
             piece = replace(piece, given=all_of((piece.given, negate(piece.doubt))), doubt=False, least=0)
         found.append(piece)
     return replace(pieces, pieces=tuple(found))
+
+
+def _small(piece: Piece) -> Iterator[Piece]:
+    """Yields the numbers of a range in doubt from one end, a number, up to where they are rounded."""
+    if len(piece.indices) != 1 or piece.over != 1 or not (piece.attained and piece.indices[0].dense):
+        return
+    ((index,), term) = piece.indices, number(piece)
+    first, last = (substitute(term, {index.name: end}) for end in (0, index.size - 1))
+    by = substitute(term, {index.name: 1}) - first
+    if by not in (1, -1) or term - first - by * symbol_of(index) != 0:
+        return
+    for end, way in ((first, by), (last, -1 * by)):
+        if isinstance(end, int) and isinstance(way, int) and abs(end) < piece.least:
+            few = Index(index.name, piece.least - way * end, None, ordered=False)
+            small = replace(piece, term=end + way * symbol_of(few), indices=(few,))
+            yield replace(small, doubt=False, least=0)
+            return
 
 
 def mapped(

@@ -147,9 +147,7 @@ class Places:
     ) -> None:
         self.program = program
         self._writes = writes
-        """The numbers of the nodes that write into tensors of integers or masks, any of which may be seen
-        through any other.
-        """
+        """The numbers of the nodes that write into tensors, any of which may be seen through any other."""
         self.at_least = at_least
         self.certain = certain
         self._found: dict[tuple[int, Place], Tensor | None] = {}

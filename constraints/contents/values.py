@@ -119,6 +119,7 @@ def _roots(piece: Piece) -> Pieces | None:
 
 
 ROOTED: Final = 1 << 22
+"""Roots of smaller integers are what a float32 is cut to."""
 
 
 def surely(dim: Dim, bound: int) -> bool:

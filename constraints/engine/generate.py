@@ -17,10 +17,12 @@ from msgspec import structs
 from ..contents.computed import Chain, chains_of
 from ..contents.cuts import CHOOSING, chosen
 from ..contents.dataless import Dataless, less
-from ..contents.dtypes import INTEGRAL, WHOLE
+from ..contents.draws import scaled_draw
+from ..contents.dtypes import INTEGRAL
 from ..contents.fixed import comparison, equality, number_of_results
 from ..contents.following import with_elements
 from ..contents.indices import NO_DATA, SAME_DATA
+from ..contents.laws.calls import CASTS
 from ..contents.masks import number_of_true, one_value
 from ..contents.operands import require_elements
 from ..contents.places import Places, is_exact, referring
@@ -298,7 +300,7 @@ class Generator:
     """The last call, with its arguments by name."""
     _dataless: Dataless | None = None
     _writes: list[int] = field(default_factory=list)
-    """The calls that have written into tensors of integers or masks."""
+    """The calls that have written into tensors."""
     storage: tuple[Dim, Dim] | None = None
     lying: Callable[[Tensor], Formula | None] = nowhere
     """The answer of `memory_of` for the tensor of the next call."""
@@ -801,14 +803,15 @@ class Generator:
         if not isinstance(result, Tensor) or result.dtype not in INTEGRAL:
             return result
         one, known = all(n == 1 for n in result.shape), result.elements
-        if known is None or not (one or op in CHOOSING) or (one and is_exact(known)):
+        if known is None or (op not in CHOOSING and op not in CASTS and (not one or is_exact(known))):
             return result
         if (places := self._places()) is None:
             return result
         self._asked = True
         args = {name: referring(value, self.contents.name_of) for name, value in named.items()}
         found = places.of_result(op, args, result, self.node) if one else None
-        if found is None and (pieces := chosen(places, op, args, result, self.node)) is not None:
+        pieces = chosen(places, op, args, result, self.node) or scaled_draw(places, op, args, self.node)
+        if found is None and pieces is not None:
             found = stored(fitted_to(pieces, result.dtype, self.at_least), result.shape, self.at_least)
         return result if found is None else structs.replace(result, elements=found)
 
@@ -855,8 +858,7 @@ class Generator:
         """Invalidates facts about written tensors: other tensors may alias them."""
         for tensor in tensors(target):
             self.contents.written(tensor)
-            if tensor.dtype in WHOLE or tensor.dtype is None:
-                self._writes.append(self.node)
+            self._writes.append(self.node)
 
     def _heard(self) -> tuple[int, int, int]:
         """Returns how many statements the rules have made so far, their results aside."""

@@ -49,6 +49,65 @@ def added_in_place(x: Tensor) -> Tensor:
     return torch.zeros(9, 2)[shifted[0]]
 
 
+def written_in_a_loop(x: Tensor) -> Tensor:
+    table, kept = torch.zeros(5, 2), torch.cat((arange(n(x)), arange(n(x))))
+    for _ in range(n(x)):
+        found = table[kept[0]]
+        kept[0] += 3
+    return found
+
+
+def written_as_floats(x: Tensor) -> Tensor:
+    kept = torch.cat((arange(n(x)), arange(n(x)))).half()
+    kept.mul_(0).add_(n(x))
+    return torch.zeros(5, 2)[kept.long()[0]]
+
+
+def computed_after_a_write(x: Tensor) -> Tensor:
+    kept = torch.cat((arange(n(x)), arange(n(x)))).half()
+    kept.add_(3)
+    return torch.zeros(5, 2)[kept.long() * 1]
+
+
+def drawn_and_overwritten(x: Tensor) -> Tensor:
+    drawn = torch.rand(3)
+    drawn.fill_(1)
+    return torch.zeros(5, 2)[(drawn * n(x)).long()]
+
+
+def drawn_and_written_through_a_view(x: Tensor) -> Tensor:
+    drawn = torch.rand(3)
+    drawn.view(-1).fill_(1)
+    return torch.zeros(5, 2)[(drawn * n(x)).long()]
+
+
+def floats_written_through_a_view(x: Tensor) -> Tensor:
+    kept = torch.cat((arange(n(x)), arange(n(x)))).half()
+    kept.view(2, -1)[0].mul_(0).add_(4)
+    return torch.zeros(5, 2)[kept.long()[0] + 1]
+
+
+def drawn_and_moved(x: Tensor) -> Tensor:
+    drawn = torch.rand(3) * n(x)
+    drawn.add_(1)
+    return torch.zeros(5, 2)[drawn.long()]
+
+
+def written_by_a_helper(x: Tensor) -> Tensor:
+    kept = torch.cat((arange(n(x)), arange(n(x))))
+    for row in (kept[:1], kept[1:2]):
+        row.add_(3)
+    return torch.zeros(4, 2)[kept[0] + kept[1]]
+
+
+def written_in_each_iteration(x: Tensor) -> Tensor:
+    table, kept = torch.zeros(5, 2), torch.cat((arange(n(x)), arange(n(x))))
+    for k in range(n(x)):
+        table[(kept.half() * 2).long()]
+        kept[k] = 3 * k
+    return kept
+
+
 def moved_in_a_loop(x: Tensor) -> Tensor:
     order = torch.cat((arange(n(x)), arange(n(x)) + 2))
     for _ in range(n(x)):
@@ -118,6 +177,9 @@ OF_DATA: Final[list[Callable[[Tensor], Any]]] = [
 ]  # fmt: skip
 """Programs that run with all of some data, or not."""
 WRITTEN: Final = [written_later, written_through_a_view, moved_in_a_loop, copied_before_it_is_written]
+WRITTEN += [written_as_floats, computed_after_a_write, drawn_and_overwritten, drawn_and_moved]
+WRITTEN += [drawn_and_written_through_a_view, floats_written_through_a_view]
+WRITTEN += [written_in_a_loop, written_by_a_helper, written_in_each_iteration]
 """Programs that write between the calls that an element comes through."""
 
 

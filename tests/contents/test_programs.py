@@ -111,6 +111,12 @@ EXACT: list[tuple[Callable[[Tensor, Tensor], Any], str]] = [
     (lambda rel, x: rel[x.argsort()], "q <= R"),
     (lambda rel, x: rel[torch.where((i := x.argmax()) < 2 * n(x), i, 99)], "q <= R"),
     (lambda rel, x: rel[(arange(n(x)) < n(x) - 1).nonzero().view(-1).roll(1) + 2], "q <= 1 or q < R"),
+    (lambda rel, x: rel[torch.where((i := x.topk(1).indices) < 2 * n(x), i, 2 * n(x))], "q <= R"),
+    (lambda rel, x: rel[x.argsort().clamp(max=1).double().long()], "q <= R or 2 <= R"),
+    (lambda rel, x: rel[(arange(n(x)) < 3).long().sqrt().long()], "2 <= R"),
+    (lambda rel, x: rel[torch.unravel_index(arange(n(x)), (n(x), 2))[0]], "(q - 1)//2 < R"),
+    (lambda rel, x: rel[arange(n(x)).unique_consecutive(return_counts=True)[1]], "2 <= R"),
+    (lambda rel, x: torch.bincount(arange(n(x))).expand_as(rel[:, 0]), "q == R or q == 1"),
     (lambda rel, x: rel[torch.sort(x).indices], "q <= R"),
     (lambda rel, x: rel[x.topk(1).indices], "q <= R"),
     (lambda rel, x: rel[x.max(0).indices], "q <= R"),
@@ -243,11 +249,11 @@ EXACT: list[tuple[Callable[[Tensor, Tensor], Any], str]] = [
 ]  # fmt: skip
 WITHIN_FLOATS: list[tuple[Callable[[Tensor, Tensor], Any], str]] = [
     (lambda rel, x: rel[torch.linspace(0, n(x) - 1, 5).long()], "q <= R"),
-    (lambda rel, x: rel[(arange(n(x)) / 2).long()], "(q - 1)//2 < R"),
     (
         lambda rel, x: rel[((arange(n(x)) < n(x) - 1).nonzero().view(-1).half() * 3).long()],
-        "q <= 1 or 3*(q - 2) < R",
+        "q <= 1 or 3*q <= R + 5",
     ),
+    (lambda rel, x: rel[(arange(n(x)) / 2).long()], "(q - 1)//2 < R"),
     (lambda rel, x: rel[(arange(n(x)) * 0.5).floor().long()], "(q - 1)//2 < R"),
     (lambda rel, x: rel[(arange(n(x)) / 3).ceil().long()], "(q + 1)//3 < R"),
     (lambda rel, x: rel[(arange(n(x)) * (n(rel) / n(x))).long()], "q >= 1"),

@@ -9,6 +9,8 @@ from functools import partial
 from struct import pack, unpack
 from typing import Any, Final
 
+from msgspec import structs
+
 from ...ir.language import UNTRACKED, Affine, Elements, Piece, Pieces, Ratio, Shape, Span, Tensor, Truths
 from ...terms.dims import Dim, Term, ceildiv, maximum, minimum, substitute
 from ...terms.formula import Formula, all_of, any_of, ge, negate
@@ -257,9 +259,15 @@ def _beside(other: Piece, apart: bool, piece: Piece) -> Piece:
 
 def remainder_of_sign(call: NamedCall) -> Elements | Pieces:
     """Returns the remainder with the sign of the dividend: for non-negative dividends and positive divisors
-    that of floor division.
+    that of floor division, and for dividends below 0 the opposite of their opposite's.
     """
-    return remainder(call) if _is_never_negative(call.operand("input"), call) else UNTRACKED
+    found = _of_one_sign(call.operand("input"), call)
+    if found is None or found[1] > 0:
+        return UNTRACKED if found is None else remainder(call)
+    opposite = structs.replace(call.input, shape=call.result.shape, elements=found[0])
+    rest = remainder(replace(call, named={**call.named, "input": opposite}))
+    pieces = pieces_of(rest, call.result.shape)
+    return UNTRACKED if pieces is None else scaled(pieces, -1)
 
 
 def is_rounded(pieces: Pieces | None) -> bool:

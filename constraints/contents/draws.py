@@ -1,0 +1,45 @@
+"""Numbers drawn from a range by way of floats: `(torch.rand(k) * n).long()` is any of 0 ... n - 1.
+
+The greatest float32 that is drawn is 1 - 2**-24. Its product with n <= 2**24 is n - n/2**24. That is between
+half of the distance to the next lower float and all of it, so that it is rounded to a float below n.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from ..ir.language import Index, Piece, Pieces, Tensor
+from ..ir.program import Argument, Ref
+from ..terms.dims import Term
+from ..terms.formula import ge
+from .dtypes import DIGITS
+from .functions import symbol_of
+from .laws.calls import CASTS
+from .places import Places
+
+MOST: Final = 1 << DIGITS["float32"]
+
+
+def scaled_draw(places: Places, op: str, args: Mapping[str, Argument], time: int) -> Pieces | None:
+    """Returns the integers that uniform numbers times a size are cut to; None for any other call."""
+    ref = args.get("input")
+    times = places.program.made(ref.id) if op in CASTS and isinstance(ref, Ref) else None
+    if times is None or times.node.op != "mul" or not isinstance(ref, Ref):
+        return None
+    factors = dict(times.node.args)
+    drawn, size = factors.get("input"), factors.get("other")
+    made = places.program.made(drawn.id) if isinstance(drawn, Ref) else None
+    if made is None or made.op != "rand" or not isinstance(drawn, Ref) or not isinstance(size, int | Term):
+        return None
+    if not (places.is_as_made(ref.id, time) and places.is_as_made(drawn.id, times.time)):
+        return None
+    floats = [places.program.value(one.id) for one in (drawn, ref)]
+    if not all(isinstance(value, Tensor) and value.dtype == "float32" for value in floats):
+        return None
+    if isinstance(size, bool) or not places.at_least(size, 1):
+        return None
+    index = Index("#0", size, None, ordered=False)
+    doubt = ge(size, MOST + 1)
+    piece = Piece(symbol_of(index), 1, (index,), doubt=doubt, least=0 if doubt is False else MOST)
+    return Pieces((piece,), by_data=True)
