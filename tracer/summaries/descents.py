@@ -229,13 +229,16 @@ class Descent(Loop):
     def _requires(self, of: Constraint, first: Formula, formula: Formula) -> None:
         """Requires the formula instead of what the first iteration requires, which follows from it."""
         run, said = self.run, self.run.generator.said.constraints
-        follows = lambda one: run.oracle.decide(one.formula, (first,)) is Answer.ALWAYS  # noqa: E731
-        places = (place for place in range(self._said_before, len(said)) if follows(said[place]))
-        if (place := next(places, None)) is None:
-            run.require_instead(of, formula)
-        else:
-            said[place] = replace(said[place], formula=formula)
-            run.assume(formula)
+
+        def follows(formula: Formula) -> bool:
+            return run.oracle.decide(formula, (first,)) is Answer.ALWAYS
+
+        for place in range(self._said_before, len(said)):
+            one = said[place]
+            if (one.error, one.by_data) == (of.error, of.by_data) and follows(one.formula):
+                said[place] = replace(one, formula=formula)
+                return run.assume(formula)
+        run.require_instead(of, formula)
 
     def _tests_alike(self, of: Iterations, size: Dim) -> bool:
         """Returns whether the test after the first iteration is that after any other one."""

@@ -387,7 +387,7 @@ class Loop:
         self._counts |= symbols(number)
         return number
 
-    def _unknown(self, law: Law, place: int) -> Term:
+    def _unknown(self, law: Law, place: int) -> Dim:
         """Returns the stand-in for a number about which its law says nothing: the program must not use it.
         """
         name = self.run.index("some")
