@@ -7,7 +7,7 @@ enough where the code behind it requires nothing more of them.
 change become symbols u, of which only 0 <= u <= s is known, and the body runs once in that state: it has to
 lead to sizes between 0 and u, so that the bounds hold after any number of iterations by induction. One of
 these sizes has to become less than u, so that the loop ends. What the body requires has to follow from the
-bounds.
+bounds, unless the loop divides its size for as long as that is whole (`divisions.py`).
 
 **The test.** After an iteration the program tests the state e(u) that the body has led to. If what it tests
 is G(e(u)), and u occurs nowhere else in it, then the test is G for every state that an iteration leads to.
