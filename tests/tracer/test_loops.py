@@ -917,6 +917,11 @@ def piece_by_piece(x: Tensor) -> Tensor:
     return torch.stack([piece.amax(1) for piece in x.split(3, 1)]) + total
 
 
+def pieces_by_length(x: Tensor) -> Tensor:
+    first, *_ = sorted(x.transpose(0, 1).split(3), key=len)
+    return torch.cat(sorted(x.transpose(0, 1).split(3), key=len, reverse=True)) + first[:1]
+
+
 def two_pieces(x: Tensor) -> Tensor:
     a, b = x.split(3, 1)
     return a + b
@@ -926,6 +931,7 @@ PIECES = [
     *(Case(f, assume=("1 <= n",)) for f in (
         pieces, pieces_up_to_the_end, pieces_of_a_split, pieces_and_one, pieces_backwards, piece_by_piece)),
     Case(pieces_joined, assume=("1 <= n",), summarised=False),
+    Case(pieces_by_length, assume=("1 <= n",), summarised=False),
     Case(blocks, refuses=True, upto=13),
     Case(two_pieces, refuses=True, summarised=False),
 ]
@@ -1168,6 +1174,18 @@ def shorter_and_longer(x: Tensor, n: int) -> Tensor:
     return torch.cat([torch.zeros(n - i, i) for i in range(n)], -1)
 
 
+def windows_in_a_row(x: Tensor, n: int) -> Tensor:
+    return torch.cat([x[i : i + 3] for i in range(n)]).view(-1, 5)
+
+
+def spaced_windows_in_a_row(x: Tensor, n: int) -> Tensor:
+    return torch.cat([x[i : i + 2] for i in range(0, n, 3)]).view(-1, 3)
+
+
+def rows_backwards_in_a_row(x: Tensor, n: int) -> Tensor:
+    return torch.cat([x[i : i + 1] for i in range(n - 1, -1, -1)]).view(-1, 3)
+
+
 def tails_or_the_whole(x: Tensor, n: int) -> Tensor:
     try:
         return torch.stack([x[i:] for i in range(n)])
@@ -1178,7 +1196,7 @@ def tails_or_the_whole(x: Tensor, n: int) -> Tensor:
 @pytest.mark.parametrize("case", [
     *(Case(f, "x: [a, c]; n: int", refuses=True) for f in (
         windows_of, every_other_tail, tails_side_by_side, heads_padded, tails_at_even_places,
-        shorter_and_longer)),
+        shorter_and_longer, windows_in_a_row, spaced_windows_in_a_row, rows_backwards_in_a_row)),
     Case(heads_at_no_place, "x: [a, c]; n: int", refuses=True),
     Case(tails_or_the_whole, "x: [a, c]; n: int"),
 ], ids=lambda c: c.name)

@@ -7,7 +7,7 @@ enough where the code behind it requires nothing more of them.
 change become symbols u, of which only 0 <= u <= s is known, and the body runs once in that state: it has to
 lead to sizes between 0 and u, so that the bounds hold after any number of iterations by induction. One of
 these sizes has to become less than u, so that the loop ends. What the body requires has to follow from the
-bounds.
+bounds, unless the loop divides its size for as long as that is whole (`divisions.py`).
 
 **The test.** After an iteration the program tests the state e(u) that the body has led to. If what it tests
 is G(e(u)), and u occurs nowhere else in it, then the test is G for every state that an iteration leads to.
@@ -229,13 +229,16 @@ class Descent(Loop):
     def _requires(self, of: Constraint, first: Formula, formula: Formula) -> None:
         """Requires the formula instead of what the first iteration requires, which follows from it."""
         run, said = self.run, self.run.generator.said.constraints
-        follows = lambda one: run.oracle.decide(one.formula, (first,)) is Answer.ALWAYS  # noqa: E731
-        places = (place for place in range(self._said_before, len(said)) if follows(said[place]))
-        if (place := next(places, None)) is None:
-            run.require_instead(of, formula)
-        else:
-            said[place] = replace(said[place], formula=formula)
-            run.assume(formula)
+
+        def follows(formula: Formula) -> bool:
+            return run.oracle.decide(formula, (first,)) is Answer.ALWAYS
+
+        for place in range(self._said_before, len(said)):
+            one = said[place]
+            if (one.error, one.by_data) == (of.error, of.by_data) and follows(one.formula):
+                said[place] = replace(one, formula=formula)
+                return run.assume(formula)
+        run.require_instead(of, formula)
 
     def _tests_alike(self, of: Iterations, size: Dim) -> bool:
         """Returns whether the test after the first iteration is that after any other one."""

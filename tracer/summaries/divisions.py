@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from math import gcd
 from typing import Final
 
-from ...constraints.terms.dims import Dim, evaluate, modulo, sym
+from ...constraints.terms.dims import Dim, Term, evaluate, floordiv, modulo, sym
 from ...constraints.terms.formula import (
     Formula,
     all_of,
@@ -125,7 +126,9 @@ class Divisions:
         while greatest * self.c < root * SIZES:
             greatest *= self.c
         among = 1 in roots and _is_prime(root)
-        return all_of((True if among else divides(root, size), eq(modulo(greatest, size), 0)))
+        times = gcd(*(times for _, times in size.terms)) if isinstance(size, Term) else 1
+        whole = greatest % times == 0 and eq(modulo(greatest // times, floordiv(size, times)), 0)
+        return all_of((True if among else divides(root, size), whole))
 
 
 def divisions(of: Iterations, proves: Callable[[Formula], bool]) -> Divisions | None:

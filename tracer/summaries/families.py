@@ -24,13 +24,18 @@ from ...constraints.terms.dims import (
     Dim,
     Term,
     ceildiv,
+    floordiv,
     linear_parts,
     lone,
     lone_atom,
+    maximum,
+    minimum,
     substitute,
     sym,
     symbols,
+    total,
 )
+from ...constraints.terms.forall import affine
 from ...constraints.terms.formula import Formula, all_of, any_of, conjuncts, eq, free_symbols, ge, le, rewrite
 from ...constraints.terms.projection import forgetting
 from ...constraints.terms.rows import place_of
@@ -169,6 +174,7 @@ class Families:
             each = body.n * lone(atom) if body.k not in symbols(lone(atom)) else self._cut(body, atom)
             if lone(atom) == sym(body.k):
                 each = body.n * (body.n - 1) // 2
+            each = _clipped(body, atom) if each is None else each
             if each is None:
                 return None
             found = found + times * each
@@ -318,6 +324,31 @@ class Families:
         return sym(found)
 
 
+def _clipped(body: Body, atom: Atom) -> Dim | None:
+    """Returns the sum of max(min(c + s*k, w), 0) over all k, where the atom is that; else None.
+
+    It is the number of the k with j <= c + s*k, summed up for j from 1 to w.
+    """
+    match atom:
+        case Apply(op="max", args=(0, inner) | (inner, 0)):
+            low = lone_atom(inner)
+        case _:
+            return None
+    match low:
+        case Apply(op="min", args=(int(w), left) | (left, int(w))) if 0 < w <= WIDEST:
+            parts = affine(left, body.k)
+        case _:
+            return None
+    match parts:
+        case (int(s), c) if s < 0:
+            counts = [floordiv(c - j, -s) + 1 for j in range(1, w + 1)]
+        case (int(s), c) if s > 0:
+            counts = [body.n - ceildiv(j - c, s) for j in range(1, w + 1)]
+        case _:
+            return None
+    return total(maximum(minimum(count, body.n), 0) for count in counts)
+
+
 def _shape_at(body: Body, one: Cell, k: Dim) -> tuple[Dim, ...] | None:
     """Returns the shape of the tensor of iteration k, where `one` is what the body makes; None where it is
     not known.
@@ -350,6 +381,8 @@ def _is_made_anew(one: Cell, varying: Collection[str]) -> bool:
     return all(_is_made_anew(child, varying) for child in one.children)
 
 
+WIDEST: Final = 8
+"""Pieces up to this width are summed up element by element."""
 _HOLDING: Final = ("sequence", "dict")
 
 

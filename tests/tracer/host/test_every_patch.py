@@ -287,6 +287,7 @@ KEPT: Final = {
     "tracer/recording/held.py": "a program's own attributes, put back",
     "tracer/host/surroundings.py": "settings, put back",
     "tracer/values/sequences.py": "methods of a class of its own, once",
+    "tracer/values/symbolic.py": "a program's own attributes, as it writes them",
     "tracer/values/texts.py": "methods of a class of its own, once",
     "tracer/patches/edits.py": "modules that are built anew, before anybody has them",
     "tracer/readers/fx.py": "a module of its own",
