@@ -285,9 +285,9 @@ class _Dicts:
 
     def exchange(self, replaced: Mapping[int, Any]) -> list[tuple[Any, Any, Any]]:
         """Puts stand-ins in the place of values; returns owners and names with the values that were there."""
-        before = []
+        before, has_none = [], replaced.keys().isdisjoint
         for owner, contents in zip(self._owners, map(self.read, self._owners), strict=True):
-            if not replaced.keys().isdisjoint(map(id, contents.values())):
+            if not has_none(map(id, contents.values())):
                 before += [(owner, *item) for item in contents.items() if id(item[1]) in replaced]
         for owner, name, value in before:
             self.put(owner, name, replaced[id(value)])
