@@ -246,7 +246,7 @@ class _Dicts:
         return names, values
 
     @staticmethod
-    def read(owner: Any) -> Mapping[Any, Any]:
+    def read(owner: Any) -> Any:
         return owner
 
     @staticmethod
@@ -298,7 +298,7 @@ class _Classes(_Dicts):
     """Many classes and their attributes."""
 
     @staticmethod
-    def read(owner: Any) -> Mapping[Any, Any]:
+    def read(owner: Any) -> Any:
         return vars(owner)
 
     @staticmethod
@@ -464,8 +464,8 @@ class Held:
 
     def is_current(self) -> bool:
         """Returns whether all containers still have the contents stored here."""
-        containers = (self._dicts, self._classes, *self._containers)
-        return not any(self._empty) and all(container.is_same() for container in containers)
+        several = self._dicts.is_same() and self._classes.is_same()
+        return several and not any(self._empty) and all(c.is_same() for c in self._containers)
 
     @contextlib.contextmanager
     def _kept(self) -> Iterator[None]:
