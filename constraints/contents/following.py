@@ -59,7 +59,7 @@ def with_elements(
         known = False
     if type(result) is tuple:
         return _several(NamedCall(op, named, result, at_least, is_free, usual))
-    if type(result) is not Tensor or known:
+    if type(result) is not Tensor or known or _is_plain(op, named, result):
         return result
     call = NamedCall(op, named, result, at_least, is_free, usual)
     if op in DRAWN_OVER:
@@ -85,6 +85,15 @@ def with_elements(
         found: Elements = ANY_CHOICE if "rand" in op or op == "normal" else UNTRACKED
         return structs.replace(result, elements=found)
     return structs.replace(result, elements=_by_law(call, sources))
+
+
+def _is_plain(op: str, named: Named, result: Tensor) -> bool:
+    """Returns whether the result has floats made from elements that the user gives, and so no facts; this is
+    the most frequent case.
+    """
+    if op in WITH_FACTS or result.dtype == "bool" or result.dtype in INTEGRAL:
+        return False
+    return any(of(tensor) is None for tensor in given_tensors(named.values()))
 
 
 def _sources(call: NamedCall) -> list[Tensor]:
@@ -174,6 +183,8 @@ ONE_BY_ONE = frozenset("meshgrid broadcast_tensors".split())
 """Operators that make one result from each of several tensors."""
 MERGING = frozenset("cat stack where".split())
 """Operators that combine elements of several tensors."""
+WITH_FACTS = MERGING | LIKE | SHAPED_AS | TAKING | OF_DATA
+"""Operators whose results may have facts although the user gives elements of their arguments."""
 OVER = frozenset(
     "masked_fill index_fill index_copy masked_scatter put select_scatter slice_scatter diagonal_scatter "
     "index_put scatter pad constant_pad_nd pad_sequence hstack vstack dstack column_stack "

@@ -246,7 +246,7 @@ class _Dicts:
         return names, values
 
     @staticmethod
-    def read(owner: Any) -> Mapping[Any, Any]:
+    def read(owner: Any) -> Any:
         return owner
 
     @staticmethod
@@ -285,9 +285,9 @@ class _Dicts:
 
     def exchange(self, replaced: Mapping[int, Any]) -> list[tuple[Any, Any, Any]]:
         """Puts stand-ins in the place of values; returns owners and names with the values that were there."""
-        before = []
+        before, has_none = [], replaced.keys().isdisjoint
         for owner, contents in zip(self._owners, map(self.read, self._owners), strict=True):
-            if not replaced.keys().isdisjoint(map(id, contents.values())):
+            if not has_none(map(id, contents.values())):
                 before += [(owner, *item) for item in contents.items() if id(item[1]) in replaced]
         for owner, name, value in before:
             self.put(owner, name, replaced[id(value)])
@@ -298,7 +298,7 @@ class _Classes(_Dicts):
     """Many classes and their attributes."""
 
     @staticmethod
-    def read(owner: Any) -> Mapping[Any, Any]:
+    def read(owner: Any) -> Any:
         return vars(owner)
 
     @staticmethod
@@ -464,8 +464,8 @@ class Held:
 
     def is_current(self) -> bool:
         """Returns whether all containers still have the contents stored here."""
-        containers = (self._dicts, self._classes, *self._containers)
-        return not any(self._empty) and all(container.is_same() for container in containers)
+        several = self._dicts.is_same() and self._classes.is_same()
+        return several and not any(self._empty) and all(c.is_same() for c in self._containers)
 
     @contextlib.contextmanager
     def _kept(self) -> Iterator[None]:
