@@ -59,11 +59,13 @@ def with_elements(
         known = False
     if type(result) is tuple:
         return _several(NamedCall(op, named, result, at_least, is_free, usual))
-    if type(result) is not Tensor or known or _is_plain(op, named, result):
+    if type(result) is not Tensor or known:
         return result
-    call = NamedCall(op, named, result, at_least, is_free, usual)
     if op in DRAWN_OVER:
         return structs.replace(result, elements=ANY_CHOICE)
+    if _is_plain(op, named, result):
+        return result
+    call = NamedCall(op, named, result, at_least, is_free, usual)
     if result.dtype == "bool":
         return _mask(call)
     sources = _sources(call)

@@ -578,12 +578,12 @@ class Recording(Recorder):
             said.notes[:] = [note for note in said.notes if note.reason != SAME_DATA]
         if drawn_by_python() != drawn:
             said.notes.append(Note("approximate", DRAWN, -1))
-        asked = (c.formula for c in (*self.conditions, *self.turns) if c.formula is not None)
+        formulas = [c.formula for c in (*said.constraints, *self.conditions, *self.turns)]
         return Path(
             Program(tuple(self.inputs), tuple(self.nodes), tuple(outputs), tuple(self.iterations)),
             self.values,
             tuple(said.constraints),
-            that_matter(said.notes, (*(c.formula for c in said.constraints), *asked)),
+            that_matter(said.notes, (formula for formula in formulas if formula is not None)),
             tuple(self.conditions),
             end,
             tuple(said.unbacked.items()),
