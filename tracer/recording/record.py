@@ -550,8 +550,8 @@ class Recording(Recorder):
                 case AttributeError(obj=obj) if has_attributes(obj):
                     lost = bool(self.loops.ended) or error.name in self.attributes
                 case KeyError():
-                    asked = any(made.asked is not None and not made.forced for made in self._made)
-                    lost = not asked and not any(map(is_plain, error.args))
+                    branched = any(made.asked is not None and not made.forced for made in self._made)
+                    lost = not branched and not any(map(is_plain, error.args))
                 case _:
                     lost = False
             programs = not lost and is_programs(error)
@@ -578,12 +578,13 @@ class Recording(Recorder):
             said.notes[:] = [note for note in said.notes if note.reason != SAME_DATA]
         if drawn_by_python() != drawn:
             said.notes.append(Note("approximate", DRAWN, -1))
-        formulas = [c.formula for c in (*said.constraints, *self.conditions, *self.turns)]
+        branches = (c.formula for c in (*self.conditions, *self.turns) if c.formula is not None)
+        asked: list[Formula] = [*(c.formula for c in said.constraints), *branches]
         return Path(
             Program(tuple(self.inputs), tuple(self.nodes), tuple(outputs), tuple(self.iterations)),
             self.values,
             tuple(said.constraints),
-            that_matter(said.notes, (formula for formula in formulas if formula is not None)),
+            that_matter(said.notes, asked),
             tuple(self.conditions),
             end,
             tuple(said.unbacked.items()),
