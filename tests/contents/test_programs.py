@@ -312,6 +312,7 @@ def through_an_array(rel: Tensor, x: Tensor) -> Tensor:
 
 
 REFUSED: list[Callable[[Tensor, Tensor], Any]] = [
+    lambda rel, x: rel[(torch.rand(9) * n(x)).long()],
     through_a_view,
     into_the_base,
     through_an_array,
@@ -338,7 +339,6 @@ OPEN: list[Callable[[Tensor, Tensor], Any]] = [
     lambda rel, x: rel[x.sigmoid().argmax()],
     lambda rel, x: rel[torch.zeros_like(x).long().index_copy(0, arange(n(x) - 1), arange(n(x) - 1))],
     lambda rel, x: rel[torch.searchsorted(x.sort().values, x)],
-    lambda rel, x: rel[(torch.rand(9) * n(x)).long()],
     lambda rel, x: rel[2 ** arange(n(x))],
     lambda rel, x: rel[arange(n(x)).float().sqrt().long() * n(x)],
     lambda rel, x: rel[x.topk(n(x)).indices.cumsum(0)],
