@@ -479,6 +479,7 @@ class Generator:
         return self._outlook(usual, ref, lambda known: known[0])
 
     def _usual_of(self, mask: Tensor) -> Usual:
+        self._asked = True
         ref = self.contents.name_of(mask)
         return OPEN if ref is None or self._dataless is None else Ranges(self._dataless).usual(ref)
 

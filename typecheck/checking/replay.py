@@ -298,7 +298,7 @@ def _outcome(
             return Inconclusive(told, isinstance(error, RecursionError), of_error(error, ModuleNames(target)))
         return RunRefused(how, str(error).strip(), type(error).__name__, of_error(error, ModuleNames(target)))
     except Exception as error:  # noqa: BLE001 (the user's program may raise anything; it is told)
-        if is_programs(error):
+        if type(error) is TypeError and is_programs(error):
             return RunRefused(how, str(error), type(error).__name__, of_error(error, ModuleNames(target)))
         return Inconclusive(f"{type(error).__name__}: {error}", True, of_error(error, ModuleNames(target)))
     return Ran(how)
