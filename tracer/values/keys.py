@@ -173,7 +173,7 @@ def _keys(values: Iterable[Any]) -> Iterator[Any]:
         if type(value) is Size:
             yield value
         elif isinstance(value, Real):  # 2.0 is the same key as 2
-            if math.isfinite(value) and value == int(value):
-                yield int(value)
+            if math.isfinite(value) and value == math.trunc(value):
+                yield math.trunc(value)
         elif isinstance(value, tuple | frozenset | set | dict):
             yield from _keys([*value])
