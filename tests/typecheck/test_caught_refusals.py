@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from anyshape.constraints.ir.spec_text import parse_spec
 from anyshape.constraints.terms.dims import evaluate
-from anyshape.typecheck import check
+from anyshape.typecheck import TargetError, check
 
 ERRORS = (RuntimeError, IndexError)
 
@@ -1319,15 +1319,19 @@ def eager(target: Callable[..., Any], inputs: str, values: dict[str, int]) -> bo
 def differs(target: Callable[..., Any], inputs: str, upto: int = 6) -> str:
     """Where what is said of the program is not what it does; nothing where it is open, or right."""
     symbols = parse_spec(inputs).domain.symbols
-    with contextlib.redirect_stdout(None):
-        report = check(target, inputs, [f"0 <= {name}" for name in symbols])
+    sizes = itertools.product(range(upto + 1), repeat=len(symbols))
+    every = [dict(zip(symbols, values, strict=True)) for values in sizes]
+    try:
+        with contextlib.redirect_stdout(None):
+            report = check(target, inputs, [f"0 <= {name}" for name in symbols])
+    except TargetError as error:  # it runs nowhere
+        return str(error) if any(eager(target, inputs, named) for named in every) else ""
     codes = {f.code for f in report.findings}
     if "internal-error" in codes:
         return report.to_text()
     if report.verdict == "unknown" or "approximate" in codes:
         return "open"
-    for values in itertools.product(range(upto + 1), repeat=len(symbols)):
-        named = dict(zip(symbols, values, strict=True))
+    for named in every:
         said = {"proved": True, "refuted": False}.get(report.verdict, report.accepts.holds(**named))
         if said != eager(target, inputs, named):
             return f"{named}: said {said}\n{report.to_text()}"
