@@ -1174,6 +1174,24 @@ def shorter_and_longer(x: Tensor, n: int) -> Tensor:
     return torch.cat([torch.zeros(n - i, i) for i in range(n)], -1)
 
 
+def all_but_the_first(x: Tensor, n: int) -> Tensor:
+    parts = []
+    for i in range(n):
+        if i < 1:
+            continue
+        parts.append(x * i)
+    return torch.stack(parts)
+
+
+def all_but_the_first_padded(x: Tensor, n: int) -> Tensor:
+    parts = []
+    for i in range(n):
+        if i < 1:
+            continue
+        parts.append(x * i)
+    return pad_sequence(parts)
+
+
 def windows_in_a_row(x: Tensor, n: int) -> Tensor:
     return torch.cat([x[i : i + 3] for i in range(n)]).view(-1, 5)
 
@@ -1196,7 +1214,8 @@ def tails_or_the_whole(x: Tensor, n: int) -> Tensor:
 @pytest.mark.parametrize("case", [
     *(Case(f, "x: [a, c]; n: int", refuses=True) for f in (
         windows_of, every_other_tail, tails_side_by_side, heads_padded, tails_at_even_places,
-        shorter_and_longer, windows_in_a_row, spaced_windows_in_a_row, rows_backwards_in_a_row)),
+        all_but_the_first, all_but_the_first_padded, shorter_and_longer, windows_in_a_row,
+        spaced_windows_in_a_row, rows_backwards_in_a_row)),
     Case(heads_at_no_place, "x: [a, c]; n: int", refuses=True),
     Case(tails_or_the_whole, "x: [a, c]; n: int"),
 ], ids=lambda c: c.name)

@@ -7,6 +7,7 @@ Each ends in a way that shows by which way it went, so that a wrong handler is a
 from __future__ import annotations
 
 import contextlib
+import enum
 import functools
 import itertools
 import sys
@@ -22,7 +23,7 @@ from torch import Tensor, nn
 
 from anyshape.constraints.ir.spec_text import parse_spec
 from anyshape.constraints.terms.dims import evaluate
-from anyshape.typecheck import check
+from anyshape.typecheck import TargetError, check
 
 ERRORS = (RuntimeError, IndexError)
 
@@ -884,6 +885,12 @@ class Held:
 HELD = Held()
 
 
+class Size(enum.IntEnum):
+    """Numbers with names."""
+
+    LARGE = 4
+
+
 def by_size(x: Tensor) -> Tensor:
     return x * {1: 1, 2: 2}[x.shape[0]]
 
@@ -920,6 +927,10 @@ def by_size_in_a_comprehension(x: Tensor) -> Tensor:
 
 def by_two_sizes(x: Tensor) -> Tensor:
     return x * {(1, 2): 1, (2, 2): 2}[x.shape[0], 2]
+
+
+def among_other_numbers(x: Tensor) -> Tensor:
+    return x * {1.0: 1, 2.5: 2, Size.LARGE: 3}[x.shape[0]]
 
 
 def among_sizes_of_a_member(x: Tensor) -> Tensor:
@@ -1272,7 +1283,8 @@ EVERYWHERE: list[tuple[Callable[..., Any], str]] = [
     (in_a_comprehension, MATRIX), (in_a_generator, VECTOR), (by_functools, VECTOR),
     (by_size, VECTOR), (by_size_of_another_type, VECTOR), (by_size_in_a_dict_of_dicts, VECTOR),
     (by_size_in_a_member, VECTOR), (by_size_with_a_default, VECTOR), (by_size_in_a_comprehension, VECTOR),
-    (by_two_sizes, VECTOR), (among_sizes_of_a_member, VECTOR), (by_text, VECTOR),
+    (by_two_sizes, VECTOR), (among_sizes_of_a_member, VECTOR), (among_other_numbers, VECTOR),
+    (by_text, VECTOR),
     (by_text_between_others, VECTOR), (by_text_that_begins_a_key, VECTOR), (by_text_with_a_sign, VECTOR),
     (by_place, VECTOR), (by_place_from_behind, VECTOR), (by_slice_of_places, VECTOR), (by_held_slice, VECTOR),
     (set_on_a_tensor, VECTOR), (of_no_tensor, VECTOR), (first_row, MATRIX), (first_row_or_other, MATRIX),
@@ -1307,15 +1319,19 @@ def eager(target: Callable[..., Any], inputs: str, values: dict[str, int]) -> bo
 def differs(target: Callable[..., Any], inputs: str, upto: int = 6) -> str:
     """Where what is said of the program is not what it does; nothing where it is open, or right."""
     symbols = parse_spec(inputs).domain.symbols
-    with contextlib.redirect_stdout(None):
-        report = check(target, inputs, [f"0 <= {name}" for name in symbols])
+    sizes = itertools.product(range(upto + 1), repeat=len(symbols))
+    every = [dict(zip(symbols, values, strict=True)) for values in sizes]
+    try:
+        with contextlib.redirect_stdout(None):
+            report = check(target, inputs, [f"0 <= {name}" for name in symbols])
+    except TargetError as error:  # it runs nowhere
+        return str(error) if any(eager(target, inputs, named) for named in every) else ""
     codes = {f.code for f in report.findings}
     if "internal-error" in codes:
         return report.to_text()
     if report.verdict == "unknown" or "approximate" in codes:
         return "open"
-    for values in itertools.product(range(upto + 1), repeat=len(symbols)):
-        named = dict(zip(symbols, values, strict=True))
+    for named in every:
         said = {"proved": True, "refuted": False}.get(report.verdict, report.accepts.holds(**named))
         if said != eager(target, inputs, named):
             return f"{named}: said {said}\n{report.to_text()}"

@@ -487,7 +487,8 @@ class Loop:
             [Gathered(i, *own) for i, own in enumerate(zip(cells, data, strict=False))]
             for cells in (one.cell.children[-self._first :] for one in lists)
         ]
-        for one, (whole, same) in zip(lists, self._families(n, ways, others), strict=True):
+        for one, (whole, fits) in zip(lists, self._families(n, ways, others), strict=True):
+            same = fits and len(one.cell.children) >= self._first  # the first ones may have given it nothing
             kept = one.cell.children[: -self._first] if same else one.cell.children
             all_of_them = whole if same else whole.between(self._first)
             yield id(one), (*(member.held for member in kept), all_of_them)

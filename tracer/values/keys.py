@@ -15,8 +15,10 @@ from __future__ import annotations
 
 import ast
 import dis
+import math
 import re
 from collections.abc import Iterable, Iterator
+from numbers import Real
 from types import CodeType, FrameType
 from typing import Any, Final, NamedTuple
 
@@ -82,7 +84,8 @@ def digits(frame: FrameType) -> tuple[int, ...] | None:
     found = None if at is None else searched(frame, at)
     if not isinstance(found, _CONTAINERS):
         return None
-    parts = (key[i:j] for key in found if isinstance(key, str) for i, j in _stretches(len(key)))
+    rows = (row for key in found if isinstance(key, str) for row in _DIGITS.findall(key))
+    parts = (row[i:j] for row in rows for i, j in _stretches(len(row)))
     return (*dict.fromkeys(int(part) for part in parts if _CANONICAL.fullmatch(part)),)
 
 
@@ -102,6 +105,7 @@ def is_plain(key: object) -> bool:
 
 _ADDRESSES: Final = 1 << 32
 """Objects have greater addresses."""
+_DIGITS: Final = re.compile("-?[0-9]+")
 _CANONICAL: Final = re.compile("0|-?[1-9][0-9]*")
 _LONGEST: Final = 19
 """A size has at most this many digits."""
@@ -166,7 +170,10 @@ def _seen_by(frame: FrameType) -> Iterator[Any]:
 def _keys(values: Iterable[Any]) -> Iterator[Any]:
     """Yields the integers and sizes in keys and constants, those in tuples included."""
     for value in values:
-        if isinstance(value, int):  # a size says that it is one
-            yield int(value) if isinstance(value, bool) else value
+        if type(value) is Size:
+            yield value
+        elif isinstance(value, Real):  # 2.0 is the same key as 2
+            if math.isfinite(value) and value == math.trunc(value):
+                yield math.trunc(value)
         elif isinstance(value, tuple | frozenset | set | dict):
             yield from _keys([*value])

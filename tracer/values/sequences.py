@@ -408,6 +408,7 @@ class Repeated(SymbolicTensor):
         """Returns some of these elements, with other indices: `place` gives the one that each has here."""
         at, shape_at = (lambda k: self.at(place(k))), (lambda k: self.shape_at(place(k)))
         some = Repeated.of(self.run, count, at, self.alike, self.one, shape_at=shape_at)
+        some.most = self.most if self.alike else some.most
         return some.of_one_shape() if self.same else some
 
     def _equal_sizes(self, axis: int) -> Dim | None:
