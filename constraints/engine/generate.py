@@ -544,10 +544,10 @@ class Generator:
         given, pinned = [*tensors((*named.values(),))], op in PINNED
         others: list[Formula] = []
         for tensor in given:
-            rest = self.dataless(tensor, empty=not pinned)
+            rest = dataless = self.dataless(tensor, empty=not pinned)
             if rest is not False and tensor is named.get("input") and isinstance(lone_atom(count), Symbol):
                 rest = less(rest, self._learn_count(op, count, tensor, named))
-            others += [rest] if rest is not True else []
+            others += [rest] if dataless is not True or rest is False else []
         number = "".join(symbols(count)) if len(symbols(count)) == 1 else ""
         self.approximate(NO_DATA, where=any_of(others), number=number)
         if given and not others:  # of what is pinned, no number that is possible is refused
