@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 import torch
 
-from ..constraints.contents.ranges import CLEAR, Outlook
+from ..constraints.contents.outcomes.ranges import CLEAR, Outlook
 from ..constraints.ir.language import Tensor
 from ..constraints.ir.program import Ref
 from ..constraints.ir.spec import Spec

@@ -49,7 +49,7 @@ class Ray:
 
 
 @dataclass(frozen=True, slots=True)
-class Chain:
+class ComputedRange:
     """Elements that functions make from all integers of some rays, at the sizes that satisfy `given`."""
 
     rays: tuple[Ray, ...]
@@ -57,7 +57,7 @@ class Chain:
     given: Formula = True
     by_data: bool = False
 
-    def then(self, function: Function) -> Chain:
+    def then(self, function: Function) -> ComputedRange:
         return replace(self, functions=(*self.functions, function))
 
     def valid(self, is_valid: Callable[[Number], bool]) -> Formula | None:
@@ -84,14 +84,14 @@ class Chain:
         return count if isinstance(ray.count, int) and count <= SEARCHED else None
 
 
-def chains_of(places: Places, ref: int, time: int, depth: int = DEPTH) -> tuple[Chain, ...]:
+def chains_of(places: Places, ref: int, time: int, depth: int = DEPTH) -> tuple[ComputedRange, ...]:
     """Returns the chains that make the elements of a value, all of them; none where they are not known."""
     made, value = places.program.made(ref), places.program.value(ref)
     if not isinstance(value, Tensor) or depth < 0 or not places.is_as_made(ref, time):
         return ()
     if (plain := _plain(value, places)) or made is None:
         return plain
-    step = _Step(places, made, value, depth)
+    step = _RangeStep(places, made, value, depth)
     for law in (_moved, _beside, _by_element):
         if found := law(step):
             return found
@@ -99,7 +99,7 @@ def chains_of(places: Places, ref: int, time: int, depth: int = DEPTH) -> tuple[
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
+class _RangeStep:
     places: Places
     made: MadeValue
     value: Tensor
@@ -109,7 +109,7 @@ class _Step:
     def args(self) -> dict[str, Argument]:
         return dict(self.made.node.args)
 
-    def chains(self, argument: Argument) -> tuple[Chain, ...]:
+    def chains(self, argument: Argument) -> tuple[ComputedRange, ...]:
         if not isinstance(argument, Ref):
             return ()
         return chains_of(self.places, argument.id, self.made.time, self.depth - 1)
@@ -122,19 +122,19 @@ class _Step:
 # --- ranges ------------------------------------------------------------------------------------------------
 
 
-def _plain(value: Tensor, places: Places) -> tuple[Chain, ...]:
+def _plain(value: Tensor, places: Places) -> tuple[ComputedRange, ...]:
     """Returns chains without functions, where the elements are integers of some ranges."""
     if value.dtype not in INTEGRAL:
         return ()
     pieces = pieces_of(of(value), value.shape)
     if pieces is None or pieces.slack or pieces.roundings or pieces.and_data:
         return ()
-    found: list[Chain] = []
+    found: list[ComputedRange] = []
     for piece in pieces.pieces:
         rays = _rays(piece, places)
         if not rays:
             return ()
-        found.append(Chain(rays, (), piece.given, pieces.by_data))
+        found.append(ComputedRange(rays, (), piece.given, pieces.by_data))
     return tuple(found)
 
 
@@ -178,7 +178,7 @@ MOVES: Final = frozenset(
 """Operators whose first result has all elements of the input, and no others, where it has any."""
 
 
-def _moved(step: _Step) -> tuple[Chain, ...]:
+def _moved(step: _RangeStep) -> tuple[ComputedRange, ...]:
     op, args = step.made.op, step.args
     source = step.tensor(args.get("input"))
     if source is None or source.dtype != step.value.dtype or step.made.place:
@@ -194,10 +194,10 @@ def _moved(step: _Step) -> tuple[Chain, ...]:
     return ()
 
 
-def _beside(step: _Step) -> tuple[Chain, ...]:
+def _beside(step: _RangeStep) -> tuple[ComputedRange, ...]:
     """The elements of several tensors, or those of a tensor and the number that it is padded with."""
     op, args = step.made.op, step.args
-    found: list[Chain] = []
+    found: list[ComputedRange] = []
     if op in ("cat", "stack") and isinstance(several := args.get("tensors"), tuple):
         for argument in several:
             chains, tensor = step.chains(argument), step.tensor(argument)
@@ -216,14 +216,14 @@ def _beside(step: _Step) -> tuple[Chain, ...]:
         there = ge(product(tensor.shape), 1)
         found += [replace(chain, given=all_of((chain.given, there))) for chain in chains]
         if any(sides):
-            found.append(Chain((Ray(value, 1, 1),)))
+            found.append(ComputedRange((Ray(value, 1, 1),)))
     return tuple(found)
 
 
 # --- functions ---------------------------------------------------------------------------------------------
 
 
-def _by_element(step: _Step) -> tuple[Chain, ...]:
+def _by_element(step: _RangeStep) -> tuple[ComputedRange, ...]:
     """The chains of the one tensor that a function of its elements is computed from."""
     try:
         root, function = _function(step)
@@ -232,7 +232,7 @@ def _by_element(step: _Step) -> tuple[Chain, ...]:
     return tuple([chain.then(function) for chain in step.chains(Ref(root))]) if root is not None else ()
 
 
-def _function(step: _Step) -> tuple[int | None, Function]:
+def _function(step: _RangeStep) -> tuple[int | None, Function]:
     """Returns the value that elements are computed from, and how; None for a constant."""
     made, value = step.made, step.value
     law = FUNCTIONS.get(made.op)
@@ -247,7 +247,7 @@ def _function(step: _Step) -> tuple[int | None, Function]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Operand:
+class _RangeOperand:
     root: int | None
     get: Function
     dtype: str
@@ -258,36 +258,36 @@ class _Operand:
     """Whether it is a square root, which is only known after it is cut to an integer."""
 
 
-def _operand(step: _Step, name: str, argument: Argument) -> _Operand:
+def _operand(step: _RangeStep, name: str, argument: Argument) -> _RangeOperand:
     if not isinstance(argument, Ref):
-        return _Operand(None, lambda x: argument, "", argument)  # type: ignore[arg-type, return-value]
+        return _RangeOperand(None, lambda x: argument, "", argument)  # type: ignore[arg-type, return-value]
     tensor = step.tensor(argument)
     if (step.made.op, name) == ("type_as", "other"):
-        return _Operand(None, _same, tensor.dtype or "" if tensor else "", aside=True)
+        return _RangeOperand(None, _same, tensor.dtype or "" if tensor else "", aside=True)
     if tensor is None or not step.places.is_as_made(argument.id, step.made.time):
         raise NotComputed
     dtype = tensor.dtype or ""
     match tensor.elements:
         case Affine(int() as one, ()) if dtype in INTEGRAL:
-            return _Operand(None, lambda x: one, dtype)
+            return _RangeOperand(None, lambda x: one, dtype)
     made = step.places.program.made(argument.id)
     same = tensor.shape == step.value.shape
     if not same:
         raise NotComputed
     if made is not None and made.op in FUNCTIONS and not (dtype in INTEGRAL and _plain(tensor, step.places)):
-        inner = _Step(step.places, made, tensor, step.depth - 1)
+        inner = _RangeStep(step.places, made, tensor, step.depth - 1)
         try:
             root, function = _function(inner)
-            return _Operand(root, function, dtype)
+            return _RangeOperand(root, function, dtype)
         except NotComputed:
             pass
     if made is not None and made.op == "sqrt":
-        inner = _Step(step.places, made, tensor, step.depth - 1)
+        inner = _RangeStep(step.places, made, tensor, step.depth - 1)
         found = _operand(inner, "input", inner.args["input"])
         if found.dtype not in INTEGRAL:
             raise NotComputed
         return replace(found, get=lambda x: _root(found.get(x)), dtype=dtype, rooted=True)
-    return _Operand(argument.id, _same, dtype)
+    return _RangeOperand(argument.id, _same, dtype)
 
 
 def _same(x: Number) -> Number:
@@ -329,11 +329,11 @@ def held(x: Number, dtype: str) -> Number:
     return brain
 
 
-FunctionLaw: TypeAlias = Callable[[Mapping[str, _Operand], str], Function]
+FunctionLaw: TypeAlias = Callable[[Mapping[str, _RangeOperand], str], Function]
 """Returns how an element of the result is computed, given the operands and the dtype of the result."""
 
 
-def _number(operand: _Operand | None, dtype: str) -> Function:
+def _number(operand: _RangeOperand | None, dtype: str) -> Function:
     """Returns an operand as arithmetic in this dtype takes it. A number that the dtype does not hold, or the
     root of a number, is not taken.
     """
@@ -352,7 +352,7 @@ def _number(operand: _Operand | None, dtype: str) -> Function:
 def _computed(law: Callable[..., Number], *names: str) -> FunctionLaw:
     """Returns the law of arithmetic in the dtype of the result. That of short floats is in singles."""
 
-    def of(given: Mapping[str, _Operand], dtype: str) -> Function:
+    def of(given: Mapping[str, _RangeOperand], dtype: str) -> Function:
         for name, operand in given.items():
             if name not in names and operand.plain not in (None, 1):
                 raise NotComputed
@@ -372,7 +372,7 @@ def _computed(law: Callable[..., Number], *names: str) -> FunctionLaw:
 
 
 def _of_integers(law: FunctionLaw) -> FunctionLaw:
-    def of(given: Mapping[str, _Operand], dtype: str) -> Function:
+    def of(given: Mapping[str, _RangeOperand], dtype: str) -> Function:
         if dtype not in INTEGRAL:
             raise NotComputed
         return law(given, dtype)
@@ -383,7 +383,7 @@ def _of_integers(law: FunctionLaw) -> FunctionLaw:
 def _compared(law: Callable[[Number, Number], bool]) -> FunctionLaw:
     """The law of a comparison with an integer that the dtype of the other side holds."""
 
-    def of(given: Mapping[str, _Operand], dtype: str) -> Function:
+    def of(given: Mapping[str, _RangeOperand], dtype: str) -> Function:
         sides = [given["input"], given["other"]]
         dtypes = {side.dtype for side in sides if side.dtype}
         if len(dtypes) != 1:
@@ -394,7 +394,7 @@ def _compared(law: Callable[[Number, Number], bool]) -> FunctionLaw:
     return of
 
 
-def _cast(given: Mapping[str, _Operand], dtype: str) -> Function:
+def _cast(given: Mapping[str, _RangeOperand], dtype: str) -> Function:
     source = given["input"]
     if source.rooted and dtype not in INTEGRAL:
         raise NotComputed
@@ -402,7 +402,7 @@ def _cast(given: Mapping[str, _Operand], dtype: str) -> Function:
     return lambda x: held(held(source.get(x), "float32") if short else source.get(x), dtype)
 
 
-def _quotient(given: Mapping[str, _Operand], dtype: str) -> Function:
+def _quotient(given: Mapping[str, _RangeOperand], dtype: str) -> Function:
     mode = given["rounding_mode"].plain if "rounding_mode" in given else None
     rest = {name: operand for name, operand in given.items() if name != "rounding_mode"}
     if mode is None and dtype in DIGITS:
@@ -421,7 +421,7 @@ def _rest_of_sign(a: int, b: int) -> int:
     return a - b * _cut_quotient(a, b)
 
 
-def _clamped(given: Mapping[str, _Operand], dtype: str) -> Function:
+def _clamped(given: Mapping[str, _RangeOperand], dtype: str) -> Function:
     there = {name: given[name] for name in ("min", "max") if name in given}
     bounds = {name: bound for name, bound in there.items() if bound.dtype or bound.plain is not None}
     source = _number(given.get("input"), dtype)
@@ -436,7 +436,7 @@ def _clamped(given: Mapping[str, _Operand], dtype: str) -> Function:
 
 
 def _chosen(condition: str, one: str, other: str) -> FunctionLaw:
-    def of(given: Mapping[str, _Operand], dtype: str) -> Function:
+    def of(given: Mapping[str, _RangeOperand], dtype: str) -> Function:
         if condition not in given or given[condition].dtype != "bool":
             raise NotComputed
         left, right = _number(given.get(one), dtype), _number(given.get(other), dtype)

@@ -15,7 +15,7 @@ from ..terms.formula import Formula, all_of, any_of, eq, ge, le, lt, ne, negate
 from .cycles import is_run
 from .dtypes import INTEGRAL, SINGLE
 from .functions import corners, number
-from .ranges import below
+from .outcomes.ranges import below
 from .values import is_data, of, pieces_of
 
 Named = Mapping[str, Any]

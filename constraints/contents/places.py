@@ -56,7 +56,7 @@ class MadeValue(Protocol):
     def time(self) -> int: ...
 
 
-class ProgramValues(Protocol):
+class PlacedValues(Protocol):
     """The calls and values of a program, by reference."""
 
     def made(self, ref: int) -> MadeValue | None: ...
@@ -140,7 +140,7 @@ class Places:
 
     def __init__(
         self,
-        program: ProgramValues,
+        program: PlacedValues,
         writes: Sequence[int],
         at_least: AtLeast,
         certain: Callable[[Formula], bool],

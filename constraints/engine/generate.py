@@ -14,21 +14,21 @@ from typing import Any, Final, NoReturn, TypeAlias
 
 from msgspec import structs
 
-from ..contents.computed import Chain, chains_of
+from ..contents.computed import ComputedRange, chains_of
 from ..contents.cuts import CHOOSING, chosen
-from ..contents.dataless import Dataless, less
 from ..contents.draws import scaled_draw
 from ..contents.dtypes import INTEGRAL
-from ..contents.fixed import comparison, equality, number_of_results
 from ..contents.following import with_elements
 from ..contents.indices import NO_DATA, SAME_DATA
 from ..contents.laws.calls import CASTS
 from ..contents.masks import number_of_true, one_value
 from ..contents.operands import require_elements
+from ..contents.outcomes.dataless import Dataless, less
+from ..contents.outcomes.fixed import comparison, equality, number_of_results
+from ..contents.outcomes.ranges import OPEN, Outlook, Range, Ranges, Usual, compared, range_of
+from ..contents.outcomes.trials import Truth
 from ..contents.places import Places, is_exact, referring
-from ..contents.ranges import OPEN, Outlook, Range, Ranges, Usual, compared, range_of
 from ..contents.traits import Contents, is_sparse
-from ..contents.trials import Truth
 from ..contents.values import extremes, stored, ways_of
 from ..contents.values import fitted as fitted_to
 from ..ir.dtypes import category
@@ -506,7 +506,7 @@ class Generator:
     def _range_of(self, ref: int | None) -> Range:
         return Range() if ref is None or self._dataless is None else Ranges(self._dataless).of(ref)
 
-    def computed(self, tensor: Tensor) -> tuple[Chain, ...]:
+    def computed(self, tensor: Tensor) -> tuple[ComputedRange, ...]:
         self._asked = True
         places, ref = self._places(), self.contents.name_of(tensor)
         return () if places is None or ref is None else chains_of(places, ref, self.node)

@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from anyshape.constraints.contents import fixed
-from anyshape.constraints.contents.dataless import Dataless
+from anyshape.constraints.contents.outcomes.dataless import Dataless
 from anyshape.constraints.engine import generate
 from anyshape.constraints.ir.program import Ref
 from anyshape.constraints.ir.spec_text import parse_spec

@@ -21,7 +21,7 @@ _PLAIN: Final = (dict, list, tuple)
 """Types whose members are read: a subclass might compute them."""
 
 
-class _NotRead(Exception):
+class _NoContainer(Exception):
     """Raised where a value is not known without running code."""
 
 
@@ -73,18 +73,18 @@ def searched(frame: FrameType, offset: int) -> Any:
         return None  # a name may be another value by now
     try:
         return _read(frame, container)
-    except _NotRead:
+    except _NoContainer:
         return None
 
 
 def _read(frame: FrameType, node: ast.expr) -> Any:
     """Returns the value of an expression, or one with the same keys, or as many elements.
 
-    Raises _NotRead where that is not known.
+    Raises _NoContainer where that is not known.
     """
     reader = _READERS.get(type(node))
     if reader is None:
-        raise _NotRead
+        raise _NoContainer
     return reader(frame, node)
 
 
@@ -96,15 +96,15 @@ def _name(frame: FrameType, node: ast.Name) -> Any:
     for space in spaces:
         if name in space:
             return space[name]
-    raise _NotRead
+    raise _NoContainer
 
 
 def _attribute(frame: FrameType, node: ast.Attribute) -> Any:
-    found = inspect.getattr_static(_read(frame, node.value), node.attr, _NotRead)
+    found = inspect.getattr_static(_read(frame, node.value), node.attr, _NoContainer)
     if isinstance(found, MemberDescriptorType):
         found = found.__get__(_read(frame, node.value))
-    if found is _NotRead or hasattr(type(found), "__get__"):
-        raise _NotRead
+    if found is _NoContainer or hasattr(type(found), "__get__"):
+        raise _NoContainer
     return found
 
 
@@ -116,12 +116,12 @@ def _member(frame: FrameType, node: ast.Subscript) -> Any:
             return whole[key]
     except (ValueError, LookupError, TypeError):
         pass
-    raise _NotRead
+    raise _NoContainer
 
 
 def _dict(frame: FrameType, node: ast.Dict) -> Keys:
     if None in node.keys:
-        raise _NotRead
+        raise _NoContainer
     return Keys(_read(frame, key) for key in node.keys if key is not None)
 
 
@@ -129,7 +129,7 @@ def _keys_of_call(frame: FrameType, node: ast.Call) -> Keys:
     """Returns the keys of `dict(a=1, b=2)`."""
     names = [keyword.arg for keyword in node.keywords]
     if node.args or None in names or _read(frame, node.func) != builtins.dict:
-        raise _NotRead
+        raise _NoContainer
     return Keys(names)
 
 
@@ -144,7 +144,7 @@ def _key(frame: FrameType, node: ast.Tuple | ast.Set) -> tuple[Any, ...]:
 def _list(frame: FrameType, node: ast.List) -> tuple[None, ...]:
     """Returns as many elements."""
     if any(isinstance(element, ast.Starred) for element in node.elts):
-        raise _NotRead
+        raise _NoContainer
     return (None,) * len(node.elts)
 
 
@@ -152,7 +152,7 @@ def _number(frame: FrameType, node: ast.UnaryOp) -> Any:
     try:
         return ast.literal_eval(node)
     except ValueError:
-        raise _NotRead from None
+        raise _NoContainer from None
 
 
 _READERS: Final[Mapping[type, Callable[[FrameType, Any], Any]]] = {

@@ -64,7 +64,7 @@ def failed(trace: TracebackType) -> Operation | None:
         return None
     try:
         return read(node, _Scope(trace.tb_frame))
-    except _Unknown:
+    except _NotLookedUp:
         return None
 
 
@@ -95,7 +95,7 @@ def _node(trace: TracebackType) -> ast.AST | None:
     return statements[0] if len(statements) == 1 else None
 
 
-class _Unknown(Exception):
+class _NotLookedUp(Exception):
     """Raised where an operand cannot be looked up again without running code of the program's."""
 
 
@@ -115,7 +115,7 @@ class _Scope:
             case ast.Name(id=name):
                 found = next((scope[name] for scope in self._scopes if name in scope), _ABSENT)
                 if found is _ABSENT:
-                    raise _Unknown
+                    raise _NotLookedUp
                 return found
             case ast.Attribute(value=of, attr=name):
                 return _attribute(self.value(of), name)
@@ -127,7 +127,7 @@ class _Scope:
                 return _python
             case ast.Slice(lower=lower, upper=upper, step=step):
                 return slice(*(part and self.value(part) for part in (lower, upper, step)))
-        raise _Unknown
+        raise _NotLookedUp
 
     def values(self, nodes: list[ast.expr]) -> Iterator[Any]:
         for node in nodes:
@@ -136,7 +136,7 @@ class _Scope:
             elif type(several := self.value(node.value)) in (list, tuple):
                 yield from several
             else:
-                raise _Unknown
+                raise _NotLookedUp
 
 
 _ABSENT: Final = object()
@@ -153,17 +153,17 @@ def _attribute(of: Any, name: str) -> Any:
         held = (parameters_of(of), buffers_of(of), children_of(of))
         found = next((tensors[name] for tensors in held if name in tensors), _ABSENT)
     if found is _ABSENT:
-        raise _Unknown
+        raise _NotLookedUp
     if not hasattr(type(found), "__get__") or isinstance(of, ModuleType):
         return found
     if isinstance(found, FunctionType | MethodDescriptorType) and not isinstance(of, type):
         return found.__get__(of) if name not in getattr(of, "__dict__", {}) else found
-    raise _Unknown
+    raise _NotLookedUp
 
 
 def _call(node: ast.AST, scope: _Scope) -> Operation:
     if not isinstance(node, ast.Call):
-        raise _Unknown
+        raise _NotLookedUp
     function = scope.value(node.func)
     try:
         args = (*scope.values(node.args),)
@@ -171,14 +171,14 @@ def _call(node: ast.AST, scope: _Scope) -> Operation:
         for keyword in node.keywords:
             value = scope.value(keyword.value)
             kwargs |= {keyword.arg: value} if keyword.arg is not None else _mapping(value)
-    except _Unknown:
+    except _NotLookedUp:
         return Operation(function, None, {})
     return Operation(function, args, kwargs)
 
 
 def _mapping(value: Any) -> dict[str, Any]:
     if type(value) is not dict:
-        raise _Unknown
+        raise _NotLookedUp
     return value
 
 
@@ -186,12 +186,12 @@ def _binary(node: ast.AST, scope: _Scope) -> Operation:
     match node:
         case ast.BinOp(left=left, op=op, right=right) | ast.AugAssign(target=left, op=op, value=right):
             return Operation(OPERATORS[type(op)], (scope.value(left), scope.value(right)), {})
-    raise _Unknown
+    raise _NotLookedUp
 
 
 def _subscript(node: ast.AST, scope: _Scope) -> Operation:
     if not isinstance(node, ast.Subscript):
-        raise _Unknown
+        raise _NotLookedUp
     return Operation(operator.getitem, (scope.value(node.value), scope.value(node.slice)), {})
 
 
@@ -205,10 +205,10 @@ def _iteration(node: ast.AST, scope: _Scope) -> Operation:
         case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Call(args=parts):
             stars = [part.value for part in parts if isinstance(part, ast.Starred)]
             if len(stars) != 1:
-                raise _Unknown
+                raise _NotLookedUp
             (over,) = stars
         case _:
-            raise _Unknown
+            raise _NotLookedUp
     return Operation(iter, (scope.value(over),), {})
 
 

@@ -36,9 +36,9 @@ import torch
 from msgspec import structs
 from torch.overrides import TorchFunctionMode
 
-from ...constraints.contents.dataless import CONSTANT
 from ...constraints.contents.indices import NO_DATA, SAME_DATA
-from ...constraints.contents.ranges import CLEAR, Outlook
+from ...constraints.contents.outcomes.dataless import CONSTANT
+from ...constraints.contents.outcomes.ranges import CLEAR, Outlook
 from ...constraints.contents.writing import assigned, takes_all
 from ...constraints.engine.collector import collector_at_rest
 from ...constraints.engine.generate import BadRules, Generator, RuleFailed, Rules, resolved

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from ...constraints.contents.ranges import Outlook
+from ...constraints.contents.outcomes.ranges import Outlook
 from ...constraints.ir.system import Answer
 from ...constraints.terms import dims
 from ...constraints.terms import formula as logic

@@ -13,11 +13,11 @@ from typing import Final, Protocol, TypeAlias
 
 from msgspec import structs
 
-from ..ir.language import Cases, Tensor, Value
-from ..terms.dims import evaluate, symbols
-from .constancy import Made
+from ...ir.language import Cases, Tensor, Value
+from ...terms.dims import evaluate, symbols
+from ..masks import COMPARISONS, CONNECTIVES
+from .constancy import ProgramValues
 from .fixed import cases, held, of_constant, outcomes
-from .masks import COMPARISONS, CONNECTIVES
 
 NUMBERS: Final = (1, 0, -1, 2, 0.5, -3, 7)
 """The numbers that the elements of an input are tried to be."""
@@ -32,12 +32,8 @@ Truth: TypeAlias = Callable[[Sequence[Cases]], Cases]
 """Returns the cases of a condition, from those of the values that it is about."""
 
 
-class ProgramValues(Protocol):
-    """The calls and values of a program, by reference."""
-
-    def made(self, ref: int) -> Made | None: ...
-
-    def value(self, ref: int) -> Value: ...
+class TriedValues(ProgramValues, Protocol):
+    """The calls and values of a program, and what they are made of."""
 
     def sources(self, ref: int) -> Sequence[int]: ...
 
@@ -46,7 +42,7 @@ class ProgramValues(Protocol):
     def is_data(self, ref: int) -> bool: ...
 
 
-def possible(program: ProgramValues, values: Sequence[int], truth: Truth) -> frozenset[bool]:
+def possible(program: TriedValues, values: Sequence[int], truth: Truth) -> frozenset[bool]:
     """Returns outcomes that a condition on values has for some data: both where no relation of two results of
     the same data is in it, else those that are found.
     """
@@ -62,13 +58,13 @@ def possible(program: ProgramValues, values: Sequence[int], truth: Truth) -> fro
     return frozenset(found)
 
 
-def is_related(program: ProgramValues, values: Sequence[int]) -> bool:
+def is_related(program: TriedValues, values: Sequence[int]) -> bool:
     """Returns whether the values, or operands of a relation from which they are computed, share data."""
     pairs = [*pairwise(values), *(pair for ref in values for pair in _relations(program, ref, DEPTH))]
     return any(not _data(program, one).isdisjoint(_data(program, other)) for one, other in pairs)
 
 
-def _relations(program: ProgramValues, ref: int, depth: int) -> Iterator[tuple[int, int]]:
+def _relations(program: TriedValues, ref: int, depth: int) -> Iterator[tuple[int, int]]:
     """Yields the operands of relations from which a condition is computed, one operand at a time."""
     made = program.made(ref)
     if made is None or not depth:
@@ -81,7 +77,7 @@ def _relations(program: ProgramValues, ref: int, depth: int) -> Iterator[tuple[i
             yield from _relations(program, source, depth - 1)
 
 
-def _data(program: ProgramValues, ref: int) -> set[int]:
+def _data(program: TriedValues, ref: int) -> set[int]:
     """Returns the inputs, and the random numbers, that a value is made of."""
     found, last = {ref}, {ref}
     for _ in range(DEPTH):
@@ -101,7 +97,7 @@ def _trials(data: Sequence[int]) -> Iterator[Mapping[int, float]]:
 class _Numbers:
     """The numbers of a program's values, where each element of an input is the same."""
 
-    def __init__(self, program: ProgramValues, data: Mapping[int, float], size: int) -> None:
+    def __init__(self, program: TriedValues, data: Mapping[int, float], size: int) -> None:
         self._program, self._data, self._size = program, data, size
         self._found: dict[int, Cases] = {}
 

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
-from ..ir.language import Shape, Tensor, Value, product
-from ..ir.program import Node, Ref
-from ..terms.dims import Dim, Term
-from ..terms.formula import Formula, all_of, any_of, eq, le, negate
-from .masks import one_value, truths_of
+from ...ir.language import Shape, Tensor, Value, product
+from ...ir.program import Node, Ref
+from ...terms.dims import Dim, Term
+from ...terms.formula import Formula, all_of, any_of, eq, le, negate
+from ..masks import one_value, truths_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +66,14 @@ class Made:
 
 
 Law: TypeAlias = Callable[[Made], Formula]
+
+
+class ProgramValues(Protocol):
+    """The calls and values of a program, by reference."""
+
+    def made(self, ref: int) -> Made | None: ...
+
+    def value(self, ref: int) -> Value: ...
 
 
 def _of_few(made: Made) -> Formula:

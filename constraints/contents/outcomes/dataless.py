@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from ..ir.language import Cases, Tensor, Value, product
-from ..ir.program import Argument, Input, Node, Ref, refs
-from ..terms.dims import Dim, Term, symbols
-from ..terms.equations import Equations
-from ..terms.formula import Formula, Or, all_of, any_of, conjuncts, eq, free_symbols, ge, negate
+from ...ir.language import Cases, Tensor, Value, product
+from ...ir.program import Argument, Input, Node, Ref, refs
+from ...terms.dims import Dim, Term, symbols
+from ...terms.equations import Equations
+from ...terms.formula import Formula, Or, all_of, any_of, conjuncts, eq, free_symbols, ge, negate
 from .constancy import LAWS, NANS, Made
 from .fixed import cases, of_constant, outcomes
 from .ranges import Outlook, Ranges, Usual, below

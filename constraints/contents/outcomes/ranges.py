@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from math import ceil, floor, isfinite
-from typing import Any, Final, NamedTuple, Protocol, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
-from ..ir.language import Tensor, Value
-from ..ir.program import Ref
-from ..terms.dims import Dim, Term, maximum, minimum
-from ..terms.formula import Formula, all_of, any_of, ge, lt, negate
-from .constancy import Made
-from .dtypes import INTEGRAL
-from .masks import COMPARISONS, MIRRORED, NEGATIONS, truths_of
-from .values import extremes, is_data
+from ...ir.language import Tensor
+from ...ir.program import Ref
+from ...terms.dims import Dim, Term, maximum, minimum
+from ...terms.formula import Formula, all_of, any_of, ge, lt, negate
+from ..dtypes import INTEGRAL
+from ..masks import COMPARISONS, MIRRORED, NEGATIONS, truths_of
+from ..values import extremes, is_data
+from .constancy import Made, ProgramValues
 
 End: TypeAlias = "Dim | float | None"
 
@@ -62,14 +62,6 @@ class Outlook(NamedTuple):
 
 
 CLEAR: Final = Outlook()
-
-
-class ProgramValues(Protocol):
-    """The calls and values of a program, by reference."""
-
-    def made(self, ref: int) -> Made | None: ...
-
-    def value(self, ref: int) -> Value: ...
 
 
 ANY: Final = Range()

@@ -14,13 +14,13 @@ from functools import reduce
 from itertools import product as combinations
 from typing import Any, Final, TypeAlias
 
-from ..ir.language import Case, Cases, Tensor, Value
-from ..ir.program import Ref
-from ..terms.dims import Dim, maximum, minimum
-from ..terms.formula import Formula, all_of, any_of, eq, le, negate
+from ...ir.language import Case, Cases, Tensor, Value
+from ...ir.program import Ref
+from ...terms.dims import Dim, maximum, minimum
+from ...terms.formula import Formula, all_of, any_of, eq, le, negate
+from ..dtypes import INTEGRAL
+from ..masks import COMPARISONS, one_value, truths_of
 from .constancy import NANS, SPREADS, Made
-from .dtypes import INTEGRAL
-from .masks import COMPARISONS, one_value, truths_of
 
 Number: TypeAlias = "int | float | None"
 """What each element is; None where there are no elements."""
@@ -40,7 +40,7 @@ NAN: Final = math.nan
 INF: Final = math.inf
 
 
-class Unknown(Exception):
+class NotFixed(Exception):
     """Raised where a number is not followed any further."""
 
 
@@ -111,7 +111,7 @@ def held(found: Iterable[Case], value: Value) -> Cases:
         try:
             if where is not False:
                 kept.append((where, _held(number, _dtype(value))))
-        except Unknown:
+        except NotFixed:
             continue
     return tuple(dict.fromkeys(kept))[:MOST]
 
@@ -127,10 +127,10 @@ def _held(number: Number, dtype: str | None) -> Number:
         return int(bool(number))
     if dtype in INTEGRAL:
         if not math.isfinite(number) or not (-128 if dtype.startswith("int") else 0) <= int(number) <= 127:
-            raise Unknown
+            raise NotFixed
         return int(number)
     if dtype is None or not dtype.startswith(("float", "bfloat")):
-        raise Unknown
+        raise NotFixed
     return float(number) if _is_short(number) else _fail()
 
 
@@ -143,7 +143,7 @@ def _is_short(number: float) -> bool:
 
 
 def _fail() -> Number:
-    raise Unknown
+    raise NotFixed
 
 
 # ---- laws
@@ -178,7 +178,7 @@ def _computed(function: Function, operands: Sequence[Cases]) -> Iterator[Case]:
             continue
         try:
             yield where, function(*numbers)
-        except (Unknown, ArithmeticError):
+        except (NotFixed, ArithmeticError):
             continue
 
 
@@ -332,7 +332,7 @@ def _compared(op: Callable[[Any, Any], Any]) -> Function:
         most = max(abs(a), abs(b))
         far = abs(a - b) > most / 64 and most > SMALLEST
         if math.isfinite(a) and math.isfinite(b) and not far and not (_is_short(a) and _is_short(b)):
-            raise Unknown
+            raise NotFixed
         return int(op(a, b))
 
     return compared

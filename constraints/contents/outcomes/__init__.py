@@ -1,0 +1,1 @@
+"""Facts about elements, conditions and counts that are the same for all data."""
