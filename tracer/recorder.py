@@ -167,6 +167,10 @@ class Recorder(Ledger, ABC):
         """Returns a parameter, a buffer or a constant with its value and its reference."""
 
     @abstractmethod
+    def memory_of(self, tensor: torch.Tensor) -> Any:
+        """Returns the memory of a real tensor of which the elements were noted; None for another one."""
+
+    @abstractmethod
     def lifted(self, tensor: torch.Tensor) -> Any:
         """Returns a symbolic tensor for a real one on the meta device, without its data."""
 

@@ -313,6 +313,10 @@ class Contents:
         """Returns whether the user gives the elements of a tensor independently of each other: any occur."""
         return self.of(tensor).free == Border()
 
+    def are_identities(self, tensor: Tensor, ref: int) -> None:
+        """Notes that each matrix of a tensor, by its reference, is the identity."""
+        self._traits[tensor.dtype in WHOLE][ref] = Traits(diagonal=True, identity=True)
+
     def is_identity(self, tensor: Tensor) -> bool:
         """Returns whether each matrix of a tensor is the identity."""
         return self.of(tensor).identity
@@ -745,6 +749,19 @@ def _are_close(step: CallStep) -> Found:
     return {"elements": Affine(1)} if same and len(pair) == 2 else {}
 
 
+def _triangle(step: CallStep) -> Found:
+    """Returns the trait of a triangle with its diagonal: an identity matrix stays one."""
+    return {"identity": step.named.get("diagonal", 0) == 0 and step.known.is_identity(step.input)}
+
+
+def _ones(step: CallStep) -> Found:
+    """Returns the elements on the diagonals of identity matrices."""
+    rank, named = step.input.rank, step.named
+    dims = {dim % rank for dim in (named.get("dim1", 0), named.get("dim2", 1)) if isinstance(dim, int)}
+    main = named.get("offset", 0) == 0 and dims == {rank - 2, rank - 1}
+    return {"elements": Affine(1)} if main and step.known.is_identity(step.input) else {}
+
+
 def _column(step: CallStep) -> Found:
     shape, index, dim = step.of(step.input).places, step.named.get("index"), step.named.get("dim")
     if shape is None:
@@ -836,6 +853,8 @@ EFFECTS: Final[Mapping[str, tuple[Effect, ...]]] = _joined(
     dict.fromkeys(STAYING, lambda step: {"diagonal": step.of(step.input).diagonal}),
     dict.fromkeys(STAYING | {"expand", "mT"}, _same_matrices),
     dict.fromkeys("cholesky linalg_cholesky linalg_cholesky_ex".split(), _roots),
-    {"isclose": _are_close},
+    dict.fromkeys(("isclose", "eq"), _are_close),
+    dict.fromkeys(("tril", "triu"), _triangle),
+    {"diagonal": _ones},
 )
 """For each operator, its effects on the traits of its input. Other operators give unknown traits."""

@@ -311,10 +311,26 @@ def through_an_array(rel: Tensor, x: Tensor) -> Tensor:
     return rel[torch.from_numpy(array)]
 
 
+def through_a_view_of_a_constant(rel: Tensor, x: Tensor) -> Tensor:
+    positions = torch.arange(3)
+    view = positions.expand(n(x), 3)
+    positions[0] = 6
+    return rel[view]
+
+
+def after_its_first_use(rel: Tensor, x: Tensor) -> Tensor:
+    positions = torch.arange(3)
+    first = torch.zeros(n(x), 3)[:, positions]
+    torch.add(positions, 6, out=positions)
+    return first + rel[positions].sum()
+
+
 REFUSED: list[Callable[[Tensor, Tensor], Any]] = [
     lambda rel, x: rel[(torch.rand(9) * n(x)).long()],
     through_a_view,
     into_the_base,
+    through_a_view_of_a_constant,
+    after_its_first_use,
     through_an_array,
     lambda rel, x: rel[(torch.tensor([5.0]) * n(x)).long()],
     lambda rel, x: rel[(torch.linspace(0, 1, 5) * n(x)).long()],

@@ -28,7 +28,7 @@ from .stand_ins import TYPES, TypeStandIn
 def is_programs(error: Exception) -> bool:
     """Returns whether an eager run that takes this path raises the error, too."""
     trace = innermost(error)
-    if trace is None or isinstance(error, RecursionError) or is_of_rules(trace.tb_frame.f_code.co_filename):
+    if trace is None or isinstance(error, _OF_THE_MACHINE) or is_of_rules(trace.tb_frame.f_code.co_filename):
         return False
     if isinstance(error, AttributeError):
         return _lacks_attribute(error)
@@ -58,6 +58,8 @@ def has_attributes(value: object) -> bool:
     return type(value) not in (int, float, bool, type(None))
 
 
+_OF_THE_MACHINE: Final = RecursionError, OSError, MemoryError
+"""Errors that another run of the same program may not raise."""
 _OF_TYPES: Final = TypeError, RuntimeError
 """The errors by which C code refuses the type of an operand; it refuses values by others."""
 

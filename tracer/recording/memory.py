@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from itertools import repeat
 from typing import Any, Final
 
+import torch
 from msgspec import structs
 
 from ...constraints.contents.following import with_elements
@@ -237,9 +238,16 @@ def remember(node: Node, given: Sequence[Any], value: Any, results: Any) -> None
         several = given[0] if len(given) == 1 and isinstance(given[0], list | tuple) else given
         sources = ((source, getattr(source, "value", None)) for source in several)
     for place, (part, (source, before)) in enumerate(zip(parts, sources, strict=False)):
-        both = isinstance(source, SymbolicTensor) and isinstance(part, SymbolicTensor)
-        if both and (part is not source or node.op == "as_strided_") and isinstance(before, Tensor):
-            view = ViewMemory(source.memory, before, node, place, values)
+        if not isinstance(part, SymbolicTensor) or not isinstance(before, Tensor):
+            continue
+        if isinstance(source, SymbolicTensor):
+            memory = source.memory
+        elif isinstance(source, torch.Tensor) and (lies := part.run.memory_of(source)) is not None:
+            memory = lies
+        else:
+            continue
+        if part is not source or node.op == "as_strided_":
+            view = ViewMemory(memory, before, node, place, values)
             if node.op not in _PERHAPS or not view.is_copy:
                 part.memory = view
 

@@ -103,7 +103,7 @@ from ..values import listed
 from ..values.keys import MOST, beside, digits, is_plain, length, missing
 from ..values.numbers import Real, Size, returned, size
 from ..values.random import DRAWN, drawn_by_python, is_drawn
-from ..values.real_tensors import dtype_name, number_of_true, value_of, with_numbers
+from ..values.real_tensors import dtype_name, is_identity, number_of_true, value_of, with_numbers
 from ..values.sequences import (
     COUNTED,
     SEVERAL,
@@ -136,7 +136,7 @@ from .held import Held
 from .memory import OWNING, STRIDING, is_view, remember, storage
 from .overlaps import lying, require_no_overlap
 from .repeats import PLAIN_TENSORS, CallKey, FinishedCall, OperandSlot
-from .writes import LENDING, RESHAPING, Writes, is_assigned
+from .writes import LENDING, RESHAPING, Writes, destinations, is_assigned
 
 MAX_PATHS = 1024
 MANY_PATHS = 32
@@ -456,8 +456,12 @@ class Recording(Recorder):
         self._made: list[BranchDecision] = []
         self.overwritten: dict[int, tuple[torch.Tensor, SymbolicTensor]] = {}
         """Real tensors that the program has written into, each with its present stand-in, by identity."""
-        self._storages: dict[int, tuple[Any, Memory]] = {}
-        """The memories of real tensors that the program has written into, by identity."""
+        self.followed: set[int] = set()
+        """The memories of real tensors of which the elements were noted, as `_placed` names them."""
+        self._storages: dict[int, Any] = {}
+        """The storages of real tensors that the program has written into, by identity."""
+        self._memories: dict[int, Memory] = {}
+        """The memories of real tensors, also of those that only symbolic views were made of."""
         self._constants: dict[int, tuple[weakref.ref[torch.Tensor], Site]] = {}
         """By identity, constants that the program has made, and the call that made each."""
         self.constants_written = False
@@ -1252,10 +1256,26 @@ class Recording(Recorder):
                 kind = "meta_" if tensor.is_meta else CONSTANT  # a meta tensor holds data that are not there
                 name, known = f"{kind}{len(self.real)}", with_numbers(known, tensor)
             found = self.real[id(tensor)] = tensor, known, self.new_input(name, known, parameter=True)
+            if name.startswith(CONSTANT) and is_identity(tensor):
+                self.generator.contents.are_identities(known, found[2].id)
             count = None if id(tensor) in self.subject.parameters else number_of_true(tensor)
+            if (known.elements is not None or count is not None) and (placed := _placed(tensor)) is not None:
+                self.followed.add(placed.key)
             if count is not None:
                 self.generator.contents.number("true", found[2].id, lambda: count)
         return found
+
+    def follows(self, tensor: torch.Tensor) -> bool:
+        """Returns whether a real tensor lies in the memory of one of which the elements were noted."""
+        placed = None if isinstance(tensor, SymbolicTensor) else _placed(tensor)
+        return placed is not None and placed.key in self.followed
+
+    def memory_of(self, tensor: torch.Tensor) -> Memory | None:
+        """Returns the memory of a real tensor of which the elements were noted; None for another one."""
+        placed = _placed(tensor)
+        if placed is None or placed.key not in self.followed:
+            return None
+        return Within(self._memories.setdefault(placed.key, Memory()), placed.offset)
 
     def _overwrite(self, tensor: torch.Tensor, value: Tensor | Dynamic, ref: Ref) -> SymbolicTensor:
         """Replaces a real tensor that the program has written into, perhaps with other sizes, by one without
@@ -1269,7 +1289,8 @@ class Recording(Recorder):
             self.give_up(reason)
         symbolic = SymbolicTensor(self, value, ref, tensor.dtype)
         if (placed := _placed(tensor)) is not None:
-            _, memory = self._storages.setdefault(placed.key, (placed.storage, Memory()))
+            memory = self._memories.setdefault(placed.key, Memory())
+            self._storages.setdefault(placed.key, placed.storage)
             symbolic.memory = Within(memory, placed.offset)
             symbolic.is_written()
         self.overwritten[id(tensor)] = tensor, symbolic
@@ -1493,6 +1514,8 @@ class _Mode(TorchFunctionMode):
             return self.run.call(func, args, kwargs)
         name = getattr(func, "__name__", "")
         if is_drawn(func, name, args, kwargs):
+            return self.run.call(func, args, kwargs)
+        if self.run.followed and any(map(self.run.follows, destinations(func, args, kwargs))):
             return self.run.call(func, args, kwargs)
         if written := self.writes.written(func, args, kwargs):
             if is_assigned(func) or name in RESHAPING:

@@ -61,6 +61,15 @@ def number_of_true(tensor: torch.Tensor) -> int | None:
         return None if tensor.is_meta else int(tensor.sum())
 
 
+def is_identity(tensor: torch.Tensor) -> bool:
+    """Returns whether the tensor is an identity matrix, and has data."""
+    square = tensor.dim() == 2 and tensor.shape[0] == tensor.shape[1] and 0 < tensor.numel() <= _MANY
+    if not square or tensor.layout is not _STRIDED or tensor.is_meta or isinstance(tensor, FakeTensor):
+        return False
+    with overrides_off():
+        return torch.equal(tensor, torch.eye(tensor.shape[0], dtype=tensor.dtype, device=tensor.device))
+
+
 def _numbers_of(tensor: torch.Tensor) -> Elements:
     if tensor.device.type == "meta" or isinstance(tensor, FakeTensor) or tensor.numel() == 0:
         return None
