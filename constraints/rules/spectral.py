@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec import structs
+
 from ..engine.generate import RuleFunction
 from ..engine.memory import is_contiguous
 from ..ir.language import Context, Layout, Shape, Tensor
@@ -111,7 +113,8 @@ def _layout(c: Context, input: Tensor, shape: Shape, dims: tuple[int, ...], orde
     settled = input.layout is Layout.CONTIGUOUS or (len(dims) > 1 and is_contiguous(input))
     if settled and trailing and ordered:
         return Layout.CONTIGUOUS
-    strides = strides_of(input)
+    whole = tuple(1 if n == 0 else n for n in input.shape)  # torch takes strides of sizes of 0 as of 1
+    strides = strides_of(structs.replace(input, shape=whole))
     if len(dims) != 1 or strides is None:
         return Layout.UNKNOWN
     (along,) = dims

@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from anyshape.constraints.contents import fixed
+from anyshape.constraints.contents.outcomes import fixed
 from anyshape.constraints.contents.outcomes.dataless import Dataless
 from anyshape.constraints.engine import generate
 from anyshape.constraints.ir.program import Ref

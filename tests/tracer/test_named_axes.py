@@ -24,7 +24,7 @@ from anyshape.constraints.terms.formula import holds
 from anyshape.solver.decide import DomainOracle
 from anyshape.tracer.patches import named_axes
 from anyshape.tracer.recording.record import bind, record
-from anyshape.typecheck import check
+from anyshape.typecheck import TargetError, check
 
 einx = pytest.importorskip("einx", reason="pip install 'anyshape[zoo]'")
 
@@ -228,8 +228,14 @@ def test_agrees_with_einx(case: Case, many: int) -> None:
 
 @pytest.mark.parametrize("case", [c for c in CASES if not c.followed], ids=str)
 def test_what_is_not_understood_is_left_open(case: Case) -> None:
-    """einx itself has the word, which may fail at sizes that are no numbers: nothing is claimed then."""
-    report = check(program(case), case.inputs, replay=False)
+    """einx itself has the word, which may fail at sizes that are no numbers: nothing is claimed then. What it
+    refuses by its words alone runs nowhere.
+    """
+    try:
+        report = check(program(case), case.inputs, replay=False)
+    except TargetError:
+        assert all(eager(case, values) is None for values in assignments(case, lambda values: True, 4))
+        return
     if report.verdict != "unknown":
         for values in assignments(case, lambda values: report.accepts.holds(**values), 4):
             if min(values.values()) > 0:

@@ -11,7 +11,8 @@ from typing import Any, Final
 from ...constraints.engine.generate import Generator, nowhere
 from ...constraints.engine.memory import COPYING, Region, clash, lies_there, meets, require_apart
 from ...constraints.engine.overlap import ITERATED, OUT, UNCHECKED, Overlap, refused
-from ...constraints.ir.language import Layout, Slice, Tensor, Value, tensors
+from ...constraints.engine.unit_sizes import LayoutUndecided
+from ...constraints.ir.language import LOOSE, Layout, Slice, Tensor, Value, tensors
 from ...constraints.ir.program import Node, Origin
 from ...constraints.terms.formula import Formula, all_of, any_of, eq, ne, negate
 from ..values.symbolic import Memory, SymbolicTensor
@@ -70,6 +71,8 @@ def require_no_overlap(
                 overlapping = _resized(checked, region, place, into)
             else:
                 overlapping = _overlapping(checked, region, place)
+                if overlapping is None:
+                    overlapping = _in_cases(generator, checked, region, place)
         if overlapping is None:
             generator.approximate(
                 f"{op} reads memory that it writes into, which torch may refuse", "accept"
@@ -138,6 +141,22 @@ def _overlapping(checked: Overlap, written: Region, read: Region, seated: bool =
         case Overlap.PART:
             return clash(written, read, seated)
     return None
+
+
+def _in_cases(generator: Generator, checked: Overlap, written: Region, read: Region) -> Formula | None:
+    """As `_overlapping`, in each case of sizes that decides the layouts of the tensors."""
+    loose = next((r.tensor for r in (read, written) if r.tensor.layout in LOOSE), None)
+    cases = None if loose is None else generator.layouts(loose)
+    found: list[Formula] = []
+    for case, _ in cases or ():
+        try:
+            one, other = (Region(case.here(r.tensor), case.here(r.start), r.is_cut) for r in (written, read))
+        except LayoutUndecided:
+            return None
+        if (overlapping := _overlapping(checked, one, other)) is None:
+            return None
+        found.append(all_of((case.condition, overlapping)))
+    return None if cases is None else any_of(found)
 
 
 def _of_one_shape(a: Tensor, b: Tensor) -> Formula:

@@ -86,7 +86,7 @@ from ..host.modules import buffers_of, parameters_of
 from ..host.operators import OpOverload, qualified_name, schema_of
 from ..host.patches import Patch, together
 from ..host.surroundings import seed, surroundings_kept
-from ..host.tensors import CALLS_WITH_OVERRIDES, overrides_off, storage_id
+from ..host.tensors import CALLS_WITH_OVERRIDES, FakeTensor, all_modes_off, overrides_off, storage_id
 from ..patches import autocast
 from ..patches.blame import has_attributes, is_ours, is_programs
 from ..patches.caches import forgetting
@@ -100,9 +100,9 @@ from ..summaries.loops import Loop, Loops
 from ..summaries.merging import Calls, MergedCall
 from ..summaries.plans import NotSummarised, Plans, Site, Written
 from ..values import listed
-from ..values.keys import MOST, beside, digits, is_plain, length, missing
+from ..values.keys import MOST, beside, digits, is_plain, length, missing, names_module
 from ..values.numbers import Real, Size, returned, size
-from ..values.random import DRAWN, drawn_by_python, is_drawn
+from ..values.random import DRAWN, UNSEEN, drawn_by_python, is_drawn
 from ..values.real_tensors import dtype_name, is_identity, number_of_true, value_of, with_numbers
 from ..values.sequences import (
     COUNTED,
@@ -458,6 +458,10 @@ class Recording(Recorder):
         """Real tensors that the program has written into, each with its present stand-in, by identity."""
         self.followed: set[int] = set()
         """The memories of real tensors of which the elements were noted, as `_placed` names them."""
+        self.copies: list[tuple[torch.Tensor, torch.Tensor]] = []
+        """Real tensors of which the elements were noted, or that the program was lent, each with a copy: if
+        they differ in the end, something has written that is not seen, such as NumPy.
+        """
         self._storages: dict[int, Any] = {}
         """The storages of real tensors that the program has written into, by identity."""
         self._memories: dict[int, Memory] = {}
@@ -580,6 +584,8 @@ class Recording(Recorder):
         said = self.generator.said
         if end.how == "raised":  # that some data raise refuses no sizes, whether or not there are such data
             said.notes[:] = [note for note in said.notes if note.reason != SAME_DATA]
+        if not all(map(_are_alike, self.copies)):
+            said.notes.append(Note("approximate", UNSEEN, -1))
         if drawn_by_python() != drawn:
             said.notes.append(Note("approximate", DRAWN, -1))
         branches = (c.formula for c in (*self.conditions, *self.turns) if c.formula is not None)
@@ -744,6 +750,8 @@ class Recording(Recorder):
         text up contains them.
         """
         term = size.written()
+        if isinstance(term, Term) and self.generator.is_data(term) and names_module(frame):
+            return str(term)  # any of the modules whose names fit
         numbers = None if isinstance(term, int) else digits(frame)
         if numbers is None:
             self.writes(frame)
@@ -1261,6 +1269,7 @@ class Recording(Recorder):
             count = None if id(tensor) in self.subject.parameters else number_of_true(tensor)
             if (known.elements is not None or count is not None) and (placed := _placed(tensor)) is not None:
                 self.followed.add(placed.key)
+                self.copies.append(_copied(tensor))
             if count is not None:
                 self.generator.contents.number("true", found[2].id, lambda: count)
         return found
@@ -1403,6 +1412,25 @@ def _placed(tensor: torch.Tensor) -> _Placed | None:
         return _Placed(stored, int(tensor.storage_offset()), stored.data_ptr() or storage_id(stored))
 
 
+_MOST: Final = 1 << 20
+"""At most so many elements of a real tensor are copied."""
+
+
+def _copied(tensor: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Returns a real tensor and a copy of it; of a large one, the tensor itself."""
+    with overrides_off(), all_modes_off():
+        small = tensor.numel() <= _MOST and not tensor.is_meta and not isinstance(tensor, FakeTensor)
+        return tensor, tensor.detach().clone() if small else tensor
+
+
+def _are_alike(pair: tuple[torch.Tensor, torch.Tensor]) -> bool:
+    one, other = pair
+    with overrides_off(), all_modes_off():
+        if one is other or one.shape != other.shape or one.dtype != other.dtype:
+            return one is other
+        return bool(((one == other) | ((one != one) & (other != other))).all())
+
+
 _COMING = Node("", (), (), Origin())
 """A placeholder for a node to come."""
 _WHERE = torch.Tensor.where
@@ -1525,7 +1553,9 @@ class _Mode(TorchFunctionMode):
             else:
                 self.writes.keep(written)
         if name in LENDING and self.writes.sharing(args[0]):
-            return func(args[0].clone(), *args[1:], **kwargs)
+            lent = args[0].clone()
+            self.run.copies.append(_copied(lent))
+            return func(lent, *args[1:], **kwargs)
         if name in _MAKING and _elements(args, kwargs) > _LARGE:
             self.run.give_up(f"a constant of {_elements(args, kwargs)} elements is made")
         if name in ABOUT_DATA and args and args[0].is_meta:

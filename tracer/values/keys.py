@@ -22,10 +22,13 @@ from numbers import Real
 from types import CodeType, FrameType
 from typing import Any, Final, NamedTuple
 
+from torch import nn
+
 from ...constraints.terms.dims import Dim
 from ..bytecode.codes import instructions, per_code
 from ..bytecode.operands import Keys, expression, searched
 from ..bytecode.origins import is_inner
+from ..host.modules import children_of
 from .numbers import Size
 
 MOST = 64
@@ -80,13 +83,24 @@ def digits(frame: FrameType) -> tuple[int, ...] | None:
     """Returns the numbers that occur in the keys of the container in which the text is looked up, at once,
     that this frame is making of a size; None where it does something else with the text.
     """
-    at = looking_up(frame.f_code, frame.f_lasti)
-    found = None if at is None else searched(frame, at)
+    found = _searched_at_once(frame)
+    if isinstance(found, nn.ModuleDict):
+        found = children_of(found)
     if not isinstance(found, _CONTAINERS):
         return None
     rows = (row for key in found if isinstance(key, str) for row in _DIGITS.findall(key))
     parts = (row[i:j] for row in rows for i, j in _stretches(len(row)))
     return (*dict.fromkeys(int(part) for part in parts if _CANONICAL.fullmatch(part)),)
+
+
+def names_module(frame: FrameType) -> bool:
+    """Returns whether the text that this frame is making is looked up, at once, among modules."""
+    return isinstance(_searched_at_once(frame), nn.ModuleDict)
+
+
+def _searched_at_once(frame: FrameType) -> Any:
+    at = looking_up(frame.f_code, frame.f_lasti)
+    return None if at is None else searched(frame, at)
 
 
 def missing(term: Dim) -> str:

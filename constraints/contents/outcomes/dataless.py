@@ -151,8 +151,10 @@ class Dataless:
         return (self._made_of(ref) is None or ref in self._sampled) and ref not in self._parameters
 
     def is_related(self, ref: int) -> bool:
-        """Returns whether the value is computed from a relation of two results of the same data."""
-        return is_related(self, (ref,))
+        """Returns whether the value is computed from a relation of two results of the same data, and is not
+        found to be true for some data and false for others.
+        """
+        return is_related(self, (ref,)) and possible(self, (ref,), lambda known: known[0]) != BOTH
 
     def region(self, ref: int) -> Formula:
         """Returns the sizes at which the value depends on no data."""

@@ -49,7 +49,9 @@ def possible(program: TriedValues, values: Sequence[int], truth: Truth) -> froze
     if not is_related(program, values):
         return BOTH
     found: set[bool] = set()
-    for size, data in product(SIZES, _trials(sorted({d for ref in values for d in _data(program, ref)}))):
+    data_of = sorted({d for ref in values for d in _data(program, ref)})
+    near = {n for ref in values for number in _compared(program, ref, DEPTH) for n in _around(number)}
+    for size, data in product(SIZES, _trials(data_of, sorted(near.difference(NUMBERS)))):
         numbers = _Numbers(program, data, size)
         true, false = outcomes(truth([numbers.of(ref) for ref in values]))
         found |= {outcome for outcome, where in ((True, true), (False, false)) if where is True}
@@ -86,9 +88,26 @@ def _data(program: TriedValues, ref: int) -> set[int]:
     return {*filter(program.is_data, found)}
 
 
-def _trials(data: Sequence[int]) -> Iterator[Mapping[int, float]]:
-    """Yields numbers for inputs: one for all of them, then one for the first and another for the rest."""
-    for number in NUMBERS:
+def _compared(program: TriedValues, ref: int, depth: int) -> Iterator[float]:
+    """Yields the numbers with which values are compared that a condition is computed from."""
+    made = program.made(ref)
+    if made is None or not depth:
+        return
+    if made.op in COMPARISONS:
+        yield from (n for _, n in made.node.args if isinstance(n, int | float))
+    for source in program.sources(ref):
+        yield from _compared(program, source, depth - 1)
+
+
+def _around(number: float) -> tuple[float, ...]:
+    return number - 1, number, number + 1
+
+
+def _trials(data: Sequence[int], more: Sequence[float]) -> Iterator[Mapping[int, float]]:
+    """Yields numbers for inputs: one for all of them, of these or of `more`, then one for the first and
+    another for the rest.
+    """
+    for number in (*NUMBERS, *more):
         yield dict.fromkeys(data, number)
     for first, rest in permutations(NUMBERS, 2) if len(data) > 1 else ():
         yield {**dict.fromkeys(data, rest), data[0]: first}
