@@ -32,7 +32,7 @@ from anyshape.constraints.terms.dims import Dim, Term, evaluate, sym, symbols
 from anyshape.constraints.terms.formula import Formula, free_symbols, ge, holds, le
 from anyshape.solver.decide import DomainOracle
 from anyshape.solver.tactics.judge import Budget
-from anyshape.tracer.recording.record import record
+from anyshape.tracer.recording.record import NotCallable, record
 from anyshape.tracer.values.sequences import SEVERAL, settled
 
 from .reasons import DATA, NO_CHECK, NOT_OF_SIZES, UNCHECKED, UNSAFE
@@ -668,6 +668,11 @@ def judge_error(sample: Sample, rules: Rules = default_rules) -> Judgement:
     try:
         with deadline(RECORD_S):
             system, _ = record_sample(sample, False, rules)
+    except NotCallable as error:  # it fails whatever the sizes are
+        made.agreed = str(error).endswith(real.reason)
+        if not made.agreed:
+            made.remarks.append(Remark("raises", told, "", real.reason, str(error)))
+        return made
     except Exception as error:  # noqa: BLE001 - as above
         made.remarks.append(Remark("failed", told, "", real.reason, f"{type(error).__name__}: {error}"))
         return made

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise, permutations, product
-from typing import Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from msgspec import structs
 
@@ -27,6 +27,10 @@ DEPTH: Final = 12
 """At most so many calls back relations, inputs and numbers are looked for."""
 RELATIONS: Final = COMPARISONS.keys() | CONNECTIVES.keys() | {"sub", "rsub", "isclose", "logical_xor"}
 """Operators whose result may be the same for all data if both operands are made of the same data."""
+PICKING: Final = frozenset("getitem select narrow unbind split chunk tensor_split diagonal".split())
+"""Operators that return a part of their first operand."""
+Datum: TypeAlias = int | tuple[Any, ...]
+"""A value that data decide, by its reference, or the call that picks a part of one."""
 BOTH: Final = frozenset((True, False))
 Truth: TypeAlias = Callable[[Sequence[Cases]], Cases]
 """Returns the cases of a condition, from those of the values that it is about."""
@@ -49,7 +53,7 @@ def possible(program: TriedValues, values: Sequence[int], truth: Truth) -> froze
     if not is_related(program, values):
         return BOTH
     found: set[bool] = set()
-    data_of = sorted({d for ref in values for d in _data(program, ref)})
+    data_of = [*dict.fromkeys(d for ref in values for d in _data(program, ref))]
     near = {n for ref in values for number in _compared(program, ref, DEPTH) for n in _around(number)}
     for size, data in product(SIZES, _trials(data_of, sorted(near.difference(NUMBERS)))):
         numbers = _Numbers(program, data, size)
@@ -63,7 +67,7 @@ def possible(program: TriedValues, values: Sequence[int], truth: Truth) -> froze
 def is_related(program: TriedValues, values: Sequence[int]) -> bool:
     """Returns whether the values, or operands of a relation from which they are computed, share data."""
     pairs = [*pairwise(values), *(pair for ref in values for pair in _relations(program, ref, DEPTH))]
-    return any(not _data(program, one).isdisjoint(_data(program, other)) for one, other in pairs)
+    return any(not _data(program, one).keys().isdisjoint(_data(program, other)) for one, other in pairs)
 
 
 def _relations(program: TriedValues, ref: int, depth: int) -> Iterator[tuple[int, int]]:
@@ -79,13 +83,30 @@ def _relations(program: TriedValues, ref: int, depth: int) -> Iterator[tuple[int
             yield from _relations(program, source, depth - 1)
 
 
-def _data(program: TriedValues, ref: int) -> set[int]:
-    """Returns the inputs, and the random numbers, that a value is made of."""
-    found, last = {ref}, {ref}
+def _data(program: TriedValues, ref: int) -> dict[Datum, None]:
+    """Returns the data that a value is made of: inputs, random numbers, and parts of such."""
+    found: dict[Datum, None] = {}
+    met, last = {ref}, [ref]
     for _ in range(DEPTH):
-        last = {source for back in last for source in program.sources(back)} - found
-        found |= last
-    return {*filter(program.is_data, found)}
+        data = {back: datum for back in last if (datum := _datum(program, back)) is not None}
+        found |= dict.fromkeys(data.values())
+        sources = (source for back in last if back not in data for source in program.sources(back))
+        last = [*dict.fromkeys(source for source in sources if source not in met)]
+        met.update(last)
+    return found
+
+
+def _datum(program: TriedValues, ref: int) -> Datum | None:
+    """Returns the value itself if it is data, and for a part of another value the call that picks it: two
+    parts count as independent, unless they are picked alike.
+    """
+    if program.is_data(ref):
+        return ref
+    made = program.made(ref)
+    if made is None or made.op not in PICKING:
+        return None
+    by_data = any(_data(program, back) for back in program.sources(ref))
+    return (made.op, made.node.args, made.place) if by_data else None
 
 
 def _compared(program: TriedValues, ref: int, depth: int) -> Iterator[float]:
@@ -103,7 +124,7 @@ def _around(number: float) -> tuple[float, ...]:
     return number - 1, number, number + 1
 
 
-def _trials(data: Sequence[int], more: Sequence[float]) -> Iterator[Mapping[int, float]]:
+def _trials(data: Sequence[Datum], more: Sequence[float]) -> Iterator[Mapping[Datum, float]]:
     """Yields numbers for inputs: one for all of them, of these or of `more`, then one for the first and
     another for the rest.
     """
@@ -116,7 +137,7 @@ def _trials(data: Sequence[int], more: Sequence[float]) -> Iterator[Mapping[int,
 class _Numbers:
     """The numbers of a program's values, where each element of an input is the same."""
 
-    def __init__(self, program: TriedValues, data: Mapping[int, float], size: int) -> None:
+    def __init__(self, program: TriedValues, data: Mapping[Datum, float], size: int) -> None:
         self._program, self._data, self._size = program, data, size
         self._found: dict[int, Cases] = {}
 
@@ -144,8 +165,9 @@ class _Numbers:
         value, made = self._value(ref), self._program.made(ref)
         if self._program.is_overwritten(ref) or not isinstance(value, Tensor):
             return ()
-        if ref in self._data:
-            return held([(True, self._data[ref])], value)
+        datum = _datum(self._program, ref)
+        if datum is not None and datum in self._data:
+            return held([(True, self._data[datum])], value)
         known = of_constant(value)
         if known or made is None:
             return known
