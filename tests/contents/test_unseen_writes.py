@@ -1,5 +1,4 @@
-"""Tensors of a program's own numbers that are written into after their first use, by torch or behind its back.
-"""
+"""Tensors of a program that are written into after their first use, by torch or behind its back."""
 
 from __future__ import annotations
 
