@@ -1554,7 +1554,8 @@ class _Mode(TorchFunctionMode):
                 self.writes.keep(written)
         if name in LENDING and self.writes.sharing(args[0]):
             lent = args[0].clone()
-            self.run.copies.append(_copied(lent))
+            if not lent.is_floating_point():  # the elements of other buffers are data
+                self.run.copies.append(_copied(lent))
             return func(lent, *args[1:], **kwargs)
         if name in _MAKING and _elements(args, kwargs) > _LARGE:
             self.run.give_up(f"a constant of {_elements(args, kwargs)} elements is made")
