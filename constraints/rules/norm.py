@@ -9,7 +9,7 @@ from typing import Final
 
 from ..engine.generate import RuleFunction
 from ..engine.memory import is_contiguous
-from ..ir.language import Context, Layout, Shape, Tensor, Value, product
+from ..ir.language import Context, Layout, Refused, Shape, Tensor, Value, product
 from ..terms.dims import Dim
 from ..terms.formula import Formula, all_of, any_of, divides, eq, ge, ne
 from .common import axis, channels_last, contiguous_strides, like_input
@@ -104,8 +104,11 @@ def batch_norm(
         c.require(
             ne(count, 1), f"batch_norm in training needs more than one value per channel, and {input} has one"
         )
-    parameters_fit(c, input, "batch_norm", running_mean, running_var, weight, bias)
     empty = is_empty(c, input.shape)
+    try:
+        parameters_fit(c, input, "batch_norm", running_mean, running_var, weight, bias)
+    except Refused as refusal:  # no kernel is asked for where there is nothing to normalise
+        c.require(empty, str(refusal), refusal.error)
     given = running_mean is not None, running_var is not None
     if not training and sum(given) < 2:
         c.require(empty, "batch_norm in evaluation needs running_mean and running_var")

@@ -40,6 +40,8 @@ CASES = [
     *(Case("batch_norm", F.batch_norm, (T(s), T("c"), T("c")), m) for s in ("", "c") for m in (EVAL, TRAIN)),
     Case("batch_norm", F.batch_norm, (T("n 4 l"), None, None), TRAIN),
     Case("batch_norm", F.batch_norm, (T("n 4 l"), None, None), EVAL),
+    Case("batch_norm", F.batch_norm, (T("n c", torch.int64), T("4"), T("4")), EVAL),
+    Case("batch_norm", F.batch_norm, (T("n c", torch.float16), T("4"), T("4", torch.float64)), TRAIN),
     Case("batch_norm", F.batch_norm, (T("n 4 l"), T("c"), None), EVAL),
     Case("batch_norm", F.batch_norm, (T("n 4 l"), T("c"), None), TRAIN, where="n l c"),
     Case("batch_norm", F.batch_norm, (T("n 4 l"), T("4"), T("4 1")), EVAL),
