@@ -127,19 +127,19 @@ def extent(tensor: Tensor) -> Dim | None:
 class Region(NamedTuple):
     """A tensor and its offset in a memory, in elements; None where that is not known.
 
-    It may be cut from a tensor that has been expanded.
+    It may be cut from a tensor that has been expanded, or have strides of the program's own choice.
     """
 
     tensor: Tensor
     start: Dim | None
     is_cut: bool = False
 
-    def has_vague_strides(self) -> bool:
-        """Returns whether a dim that may be of size 1 either has been expanded to its size, and keeps its own
-        stride, or was cut to it from a greater one, and has the stride 0.
+    def is_expanded(self) -> bool:
+        """Returns whether a dim that may be of size 1 has the stride 0: it has been expanded to its size, and
+        keeps its own stride where that is 1, or was cut to it from a greater one.
         """
         along = zip(self.tensor.shape, strides_of(self.tensor) or (), strict=False)
-        return self.is_cut and any(step == 0 and not isinstance(n, int) for n, step in along)
+        return any(step == 0 and not isinstance(n, int) for n, step in along)
 
 
 def meets(written: Region, read: Region) -> Formula | None:
@@ -188,7 +188,8 @@ def clash(written: Region, read: Region, seated: bool = False) -> Formula | None
     if len(mine) == len(theirs):
         alike = all_of(map(_same_stride, written.tensor.shape, mine, read.tensor.shape, theirs))
         loose = _has_loose_strides(written.tensor, read.tensor)
-        if mine != theirs and (loose or written.has_vague_strides() or read.has_vague_strides()):
+        vague = (written.is_cut or read.is_cut) and (written.is_expanded() or read.is_expanded())
+        if mine != theirs and (loose or vague):
             return None
     elif seated:
         alike = any_of(_alike_in_its_seat(written.tensor, mine, read.tensor, theirs))

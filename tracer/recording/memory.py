@@ -130,7 +130,11 @@ class ViewMemory(Memory):
 
     @property
     def is_cut(self) -> bool:
-        """Whether it is a part of a tensor of which several elements may lie at one place."""
+        """Whether it is a part of a tensor of which several elements may lie at one place, or laid out as the
+        program says.
+        """
+        if self.node.op in STRIDING:
+            return True
         if not isinstance(self.source, ViewMemory):
             return False
         cutting = self.node.op in _PARTS or self.node.op in _WITHIN
