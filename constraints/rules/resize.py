@@ -180,6 +180,10 @@ def pad(c: Context, input: Tensor, pad: Shape, mode: str = "constant", value: An
         c.refuse(f"padding mode {mode!r} is none of constant, {', '.join(FITS)}")
     if value not in (None, 0):
         c.refuse(f"padding mode {mode!r} takes no value")
+    fits = len(pad) in (2, 4, 6) and input.rank - len(pad) // 2 in (1, 2)
+    if not fits and len(pad) % 2 == 0 and len(pad) <= 2 * input.rank:
+        told = f"{mode} padding with {len(pad)} numbers is not for a tensor of rank {input.rank}"
+        c.refuse(told, NotImplementedError)
     return _pad_spatially(c, input, pad, mode)
 
 
