@@ -100,7 +100,7 @@ from ..summaries.loops import Loop, Loops
 from ..summaries.merging import Calls, MergedCall
 from ..summaries.plans import NotSummarised, Plans, Site, Written
 from ..values import listed
-from ..values.keys import MOST, beside, digits, is_plain, length, missing, names_module
+from ..values.keys import MOST, beside, digits, is_of_size, length, missing, names_module
 from ..values.numbers import Real, Size, returned, size
 from ..values.random import DRAWN, UNSEEN, drawn_by_python, is_drawn
 from ..values.real_tensors import dtype_name, is_identity, number_of_true, value_of, with_numbers
@@ -559,7 +559,7 @@ class Recording(Recorder):
                     lost = bool(self.loops.ended) or error.name in self.attributes
                 case KeyError():
                     branched = any(made.asked is not None and not made.forced for made in self._made)
-                    lost = not branched and not any(map(is_plain, error.args))
+                    lost = not branched and not any(map(is_of_size, error.args))
                 case _:
                     lost = False
             programs = not lost and is_programs(error)

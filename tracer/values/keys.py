@@ -108,17 +108,11 @@ def missing(term: Dim) -> str:
     return f"⟨{term}⟩"
 
 
-def is_plain(key: object) -> bool:
-    """Returns whether a key that was not found is a size, a text with one, or an integer that is not the
-    identity of an object.
-    """
-    if isinstance(key, str):
-        return "⟨" in key
-    return type(key) is Size or (type(key) is int and abs(key) < _ADDRESSES)
+def is_of_size(key: object) -> bool:
+    """Returns whether a key that was not found is a size, or a text with one."""
+    return "⟨" in key if isinstance(key, str) else type(key) is Size
 
 
-_ADDRESSES: Final = 1 << 32
-"""Objects have greater addresses."""
 _DIGITS: Final = re.compile("-?[0-9]+")
 _CANONICAL: Final = re.compile("0|-?[1-9][0-9]*")
 _LONGEST: Final = 19
