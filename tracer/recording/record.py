@@ -241,7 +241,7 @@ def _recorded(
     incomplete = ""
     limits: dict[str, tuple[int, Origin]] = {}
     guessed: dict[int, frozenset[int]] = {}
-    failed = False
+    fails = False
     first = spec
     while pending:
         if not paths:
@@ -258,7 +258,7 @@ def _recorded(
             with collector_at_rest():
                 paths.append(run.run())
             guessed[len(paths) - 1] = frozenset(run.guessed)
-            failed = run.failed
+            fails = run.failed
             pending.extend(run.forks)
             if (run.is_narrowed and pending) or (run.is_astray and run.spec is not first):
                 pending, paths = [()], []
@@ -286,7 +286,7 @@ def _recorded(
         changed.update(dict.fromkeys(state.restore()))
         if progress:
             progress(len(paths))
-    if failed and len(paths) == 1:
+    if fails and len(paths) == 1:
         end = paths[0].end
         raise NotCallable(f"the target fails for a reason other than sizes: {end.reason}", end.origin)
     paths = without_idle(paths, guessed, oracle)
