@@ -95,9 +95,9 @@ from ..patches.higher_order import entered, uncompiled
 from ..patches.integers import ARRAYS
 from ..patches.stand_ins import AnotherSource, calls_builtins, sources_of, symbolic_builtins
 from ..recorder import Recorder
-from ..summaries.descents import Descent
-from ..summaries.loops import Loop, Loops
-from ..summaries.merging import Calls, MergedCall
+from ..summaries.active import Calling
+from ..summaries.loops import Loops
+from ..summaries.merging import Calls
 from ..summaries.plans import NotSummarised, Plans, Site, Written
 from ..values import listed
 from ..values.keys import MOST, beside, digits, is_of_size, length, missing, names_module
@@ -434,7 +434,7 @@ class Recording(Recorder):
         self.kernels = "cpu" if subject.device.type == "meta" else subject.device.type
         """The type of the device whose kernels run the program; the CPU for a model without data."""
         self.generator.on_cpu = self.kernels == "cpu"
-        self.loops: Loops = Loops(self, plans, Descent)
+        self.loops: Loops = Loops(self, plans)
         self.calls: Calls = Calls(self, isinstance(subject.target, torch.nn.Module))
         self.decided = decided
         self.until = until
@@ -894,7 +894,7 @@ class Recording(Recorder):
         self.raise_stopped()
         if loops.supposing:
             return self._suppose(formula)
-        turning: Loop | MergedCall | None = loops.turning(formula) or self.calls.turning
+        turning: Calling | None = loops.turning(formula) or self.calls.turning
         step = len(self._made)
         known = Answer.SOMETIMES
         if formula is not None and (turning is not None or step >= len(self.decided)):

@@ -46,10 +46,11 @@ from ...constraints.terms.formula import (
     rewrite,
 )
 from ..ledger import Mark
+from .active import Stage
 from .cells import Cell
 from .divisions import Iterations, divisions
 from .laws import Law, Things, guess
-from .loops import Loop, Stage
+from .loop import Loop
 
 MOST_LAWS = 8
 """At most this many laws are tried, each weaker than the one before."""

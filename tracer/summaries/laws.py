@@ -1,10 +1,11 @@
 """The law of a loop: the state of the program before each iteration, as a function of the iteration's number.
 
 A law is guessed from two states, one iteration apart, and checked against the state that any iteration
-leaves. A law can be weakened: where strides turn out to differ from the law, it drops them; it also drops a
-number whose changes are not understood, and the program must not use that number then. For a number that
-grows by different amounts in different iterations, such as a count of matches, or by amounts that the data
-decide, it states bounds.
+leaves, which may weaken it. There are four laws of a cell: `Stated` gives its dims, `Runs` the numbers of
+equal neighbours in a list, `Grows` bounds of a number, and `Gathers` states of a list only that iterations
+add elements at its end. `Stated` drops strides that differ from it, and a number whose changes are not
+understood, which the program must not use then. A number that grows by different amounts in different
+iterations, such as a count of matches, becomes `Grows`; a list that is no longer made of runs, `Gathers`.
 """
 
 from __future__ import annotations
@@ -79,25 +80,15 @@ class Law:
     """A cell before iteration k, as a function of k: its dims, with k in them, and the laws of its members.
     """
 
-    dims: tuple[Dim | None, ...]
-    """None for a dim about which the law states nothing."""
-    children: tuple[Law, ...]
     cell: Cell
     """The cell found before iteration p, perhaps weakened."""
-    by_runs: bool = False
-    """A list that grows: `dims` are the numbers of equal neighbours, `children` one element of each run."""
-    gathers: bool = False
-    """A list to whose end each iteration adds one element; the law states nothing more about it."""
-    perhaps: bool = False
-    """A list that gathers, but not in every iteration."""
-    weak: bool = False
-    """A tensor whose strides, or elements, the law does not state."""
-    grows: Growth | None = None
-    """The growth of a number whose `dims` are not stated."""
+    dims: tuple[Dim | None, ...] = ()
+    """None for a dim about which the law states nothing."""
+    children: tuple[Law, ...] = ()
 
     def seen(self, found: Cell) -> Cell:
         """Returns a cell reduced to the parts that the law describes."""
-        return weakened(found, self.cell.fixed[-1] is not None) if self.weak else found
+        return found
 
     def at(self, k: str, value: Dim) -> tuple[Dim | None, ...]:
         return tuple(None if d is None else substitute(d, {k: value}) for d in self.dims)
@@ -107,9 +98,8 @@ class Law:
 
         Raises Unlike where that is impossible.
         """
-        law, silent = self, {i for i, d in enumerate(self.dims) if d is not None and symbols(d) & names}
-        if silent:
-            law = self.saying_nothing_of(silent)
+        silent = {i for i, d in enumerate(self.dims) if d is not None and symbols(d) & names}
+        law = self.saying_nothing_of(silent) if silent else self
         return replace(law, children=tuple(child.without(names) for child in law.children))
 
     def saying_nothing_of(self, places: set[int]) -> Law:
@@ -117,13 +107,48 @@ class Law:
 
         Raises Unlike for other laws.
         """
-        if self.by_runs or (self.cell.fixed != ("int",) and self.cell.fixed[0] != "tensor"):
+        raise Unlike(self.cell.trail)
+
+
+@dataclass(frozen=True, slots=True)
+class Stated(Law):
+    """The law of a cell whose dims change by fixed amounts, or not at all."""
+
+    weak: bool = False
+    """Whether it is a tensor whose strides, or elements, the law does not state."""
+
+    def seen(self, found: Cell) -> Cell:
+        return weakened(found, self.cell.fixed[-1] is not None) if self.weak else found
+
+    def saying_nothing_of(self, places: set[int]) -> Law:
+        is_tensor = self.cell.fixed[0] == "tensor"
+        if self.cell.fixed != ("int",) and not is_tensor:
             raise Unlike(self.cell.trail)
         cell = weakened(self.cell)
-        dims = self.dims[: len(cell.dims)]
-        weak = self.weak or cell.fixed[0] == "tensor"
-        dims = tuple(None if i in places else d for i, d in enumerate(dims))
-        return replace(self, dims=dims, cell=cell, weak=weak)
+        dims = tuple(None if i in places else d for i, d in enumerate(self.dims[: len(cell.dims)]))
+        return replace(self, dims=dims, cell=cell, weak=self.weak or is_tensor)
+
+
+@dataclass(frozen=True, slots=True)
+class Runs(Law):
+    """The law of a list that grows: `dims` are the numbers of equal neighbours, `children` one element of
+    each run.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Gathers(Law):
+    """The law of a list to whose end iterations add one element each; it states nothing more of the list."""
+
+    perhaps: bool = False
+    """Whether some iterations add no element."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grows(Law):
+    """The law of a number of which only its growth is known."""
+
+    growth: Growth
 
 
 class Knowledge(Protocol):
@@ -168,7 +193,7 @@ def guess(
         step = known.simplified(after.dims[0]) - known.simplified(before.dims[0])
         by = known.between(step) if symbols(step) & data else None
         if by is not None:
-            return Law((None,), (), before, grows=Growth(before.dims[0], first, *by)), after
+            return Grows(before, (None,), growth=Growth(before.dims[0], first, *by)), after
     weak = before.fixed != after.fixed
     if weak:
         tracked = before.fixed[-1] is not None, after.fixed[-1] is not None
@@ -179,7 +204,7 @@ def guess(
     old, new = (gathered(before, known), gathered(after, known)) if by_runs else (before, after)
     if (len(old.dims), len(old.children)) != (len(new.dims), len(new.children)):
         if by_runs and _has_one_more(before, after):
-            return Law((), (), before, gathers=True), after
+            return Gathers(before), after
         raise Unlike(before.trail)
     pairs = (guess(a, b, k, first, known, data) for a, b in zip(old.children, new.children, strict=True))
     children, seen = tuple(zip(*pairs, strict=True)) or ((), ())
@@ -187,7 +212,8 @@ def guess(
         d if known.equal(d, e) else d + (known.simplified(e) - known.simplified(d)) * (sym(k) - first)
         for d, e in zip(old.dims, new.dims, strict=True)
     )
-    return Law(dims, children, before, by_runs, weak=weak), replace(new, children=seen)
+    law = Runs(before, dims, children) if by_runs else Stated(before, dims, children, weak)
+    return law, replace(new, children=seen)
 
 
 def gathered(cell: Cell, known: Knowledge) -> Cell:
@@ -236,31 +262,44 @@ class Check:
 
         Raises Unlike where there is no such law.
         """
-        found = law.seen(found)
-        if law.cell.fixed != found.fixed and weakened(law.cell).fixed[:-1] == weakened(found).fixed[:-1]:
-            cell = weakened(law.cell, found.fixed[-1] is not None)
-            law = replace(law, dims=law.dims[: len(cell.dims)], cell=cell, weak=True)
-            found = law.seen(found)
+        law, found = self._reduced(law, law.seen(found))
         if law.cell.fixed != found.fixed or not self.things.same(law.cell.itself, found.itself):
             raise Unlike(found.trail)
-        if law.gathers:
-            return self._gathering(law, found), found
-        by_ones = found
-        if law.by_runs:
-            found = gathered(found, self.known)
+        match law:
+            case Gathers():
+                return self._gathering(law, found), found
+            case Grows():
+                return self._growing(law, found), found
+            case Runs():
+                return self._runs(law, found)
+        return self._stated(law, found)
+
+    def _reduced(self, law: Law, found: Cell) -> tuple[Law, Cell]:
+        """Returns both without strides and elements, if they are those of a tensor and differ in them only.
+        """
+        if law.cell.fixed == found.fixed or weakened(law.cell).fixed[:-1] != weakened(found).fixed[:-1]:
+            return law, found
+        cell = weakened(law.cell, found.fixed[-1] is not None)
+        law = Stated(cell, law.dims[: len(cell.dims)], law.children, weak=True)
+        return law, law.seen(found)
+
+    def _stated(self, law: Law, found: Cell) -> tuple[Law, Cell]:
         expected = law.at(self.k, self.value)
         if (len(expected), len(law.children)) != (len(found.dims), len(found.children)):
-            if self._may_gather(law, by_ones):
-                return Law((), (), law.cell, gathers=True, perhaps=not law.by_runs), by_ones
-            raise Unlike(found.trail)
-        if law.grows is not None:
-            law = self._growing(law, law.grows, self.numbers[id(law)], found)
-        pairs_of_dims = enumerate(zip(expected, found.dims, strict=True))
-        if other := {i for i, (a, b) in pairs_of_dims if a is not None and not self.known.equal(a, b)}:
-            if law.by_runs and self._may_gather(law, by_ones):
-                return Law((), (), law.cell, gathers=True), by_ones
-            law = self._grown(law, found) or law.saying_nothing_of(other)
+            return self._gathers_now(law, found, perhaps=True), found
+        if differing := self._differing(expected, found.dims):
+            law = self._grown(law, found) or law.saying_nothing_of(differing)
             found = law.seen(found)
+        return self._members(law, found)
+
+    def _runs(self, law: Law, found: Cell) -> tuple[Law, Cell]:
+        by_runs, expected = gathered(found, self.known), law.at(self.k, self.value)
+        if len(expected) != len(by_runs.dims) or self._differing(expected, by_runs.dims):
+            return self._gathers_now(law, found), found
+        return self._members(law, by_runs)
+
+    def _members(self, law: Law, found: Cell) -> tuple[Law, Cell]:
+        """Checks the members of a cell whose dims satisfy the law."""
         pairs = zip(law.children, found.children, strict=True)
         checked = [self(child, member) for child, member in pairs]
         children = tuple(child for child, _ in checked)
@@ -268,11 +307,22 @@ class Check:
             law = replace(law, children=children)
         return law, replace(found, children=tuple(member for _, member in checked))
 
-    def _may_gather(self, law: Law, found: Cell) -> bool:
-        """Returns whether it may be a list that gathers. The members that it gets are checked later."""
-        return not self.made and law.cell.fixed in SEQUENCES and len(found.children) >= len(law.cell.children)
+    def _differing(self, expected: Sequence[Dim | None], found: Sequence[Dim]) -> set[int]:
+        """Returns the positions at which a dim is not what the law states."""
+        pairs = enumerate(zip(expected, found, strict=True))
+        return {i for i, (a, b) in pairs if a is not None and not self.known.equal(a, b)}
 
-    def _gathering(self, law: Law, found: Cell) -> Law:
+    def _gathers_now(self, law: Law, found: Cell, perhaps: bool = False) -> Law:
+        """Returns the law of a list that gathers. The members that it gets are checked later.
+
+        Raises Unlike where it cannot be such a list.
+        """
+        is_list = law.cell.fixed in SEQUENCES and len(found.children) >= len(law.cell.children)
+        if self.made or not is_list:
+            raise Unlike(found.trail)
+        return Gathers(law.cell, perhaps=perhaps)
+
+    def _gathering(self, law: Gathers, found: Cell) -> Law:
         """Returns the law, if the list has the members that it was given and one more; a law with `perhaps`
         if it has no more.
 
@@ -311,18 +361,18 @@ class Check:
             return None
         (start,) = law.at(self.k, self.first)
         assert start is not None
-        return replace(law, dims=(None,), grows=Growth(start, self.first, *usual).also(*step))
+        return Grows(law.cell, (None,), growth=Growth(start, self.first, *usual).also(*step))
 
-    def _growing(self, law: Law, growth: Growth, before: Dim, found: Cell) -> Law:
+    def _growing(self, law: Grows, found: Cell) -> Law:
         """Returns the law of a number that grows, extended by its growth in this iteration.
 
         Raises Unlike where the growth has no known bounds, or where a constructed state shows any growth.
         """
-        step = self._step(before, found.dims[0])
+        step = self._step(self.numbers[id(law)], found.dims[0])
         if step is None or (self.made and step != (0, 0)):
             raise Unlike(found.trail)
-        grown = growth if self.made else growth.also(*step)
-        return law if grown == growth else replace(law, grows=grown)
+        grown = law.growth if self.made else law.growth.also(*step)
+        return law if grown == law.growth else replace(law, growth=grown)
 
     def _step(self, before: Dim, after: Dim) -> tuple[int | None, int | None] | None:
         """Returns the least and the greatest possible growth; None where sizes decide it."""

@@ -23,7 +23,7 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, NoReturn
+from typing import Any, NoReturn
 
 import torch
 from msgspec import structs
@@ -39,18 +39,15 @@ from ...constraints.terms.joining import plain, proposals
 from ..bytecode.handlers import is_guarded
 from ..bytecode.origins import REFUSALS, here, of_error
 from ..host.patches import Patch
-from ..host.tensors import overrides_off
 from ..patches.blame import is_programs
 from ..recorder import Recorder
 from ..values.numbers import size
+from .active import Active, Merging
 from .cells import Cell, sizes_of, weakened, with_sizes
-from .heap import Function, Opaque, look, walk_from
+from .heap import walk_from
 from .laws import Unlike
-from .loops import Loops
-from .plans import MergeChosen, NotSummarised, Site, Turn
-
-MAX_WAYS: Final = 64
-"""At most this many paths through a call are followed."""
+from .plans import MergeChosen, Site, Turn
+from .summary import Summary
 
 
 def site_of(module: torch.nn.Module) -> Site:
@@ -93,7 +90,7 @@ class Calls:
     def _call(
         self, original: Any, module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        loops: Loops = self.run.loops
+        loops: Active = self.run.loops
         site = site_of(module)
         self._sites.append(site)
         try:
@@ -105,12 +102,12 @@ class Calls:
             self._sites.pop()
 
     @property
-    def turning(self) -> MergedCall | None:
+    def turning(self) -> Merging | None:
         """Returns the call whose paths are being merged, and to which the current branch belongs; or None."""
-        loops: Loops = self.run.loops
+        loops: Active = self.run.loops
         if not loops.calls:
             return None
-        call: MergedCall = loops.calls[-1]
+        call = loops.calls[-1]
         if loops.summarising is not None:
             call.fail("it branches in a loop")
         return call
@@ -127,7 +124,7 @@ class Calls:
     def fork(self) -> None:
         """Called before the path forks: has the innermost call merged, or loop summarised, that still can be.
         """
-        loops: Loops = self.run.loops
+        loops: Active = self.run.loops
         if loops.plans.merging and loops.summarising is None:
             for site in reversed(self._sites[self._outermost :]):
                 if loops.plans.choose(site):
@@ -142,7 +139,7 @@ class Calls:
         """Has the innermost loop, of those that begin within so many others, summarised if that was not tried
         yet.
         """
-        loops: Loops = self.run.loops
+        loops: Active = self.run.loops
         for site in reversed(self._sites[around:]):
             if site.is_loop and loops.plans.choose(site):
                 raise loops.fails(MergeChosen(site, "it is to be summarised", {}))
@@ -184,53 +181,33 @@ class WayRefused(BaseException):
     """Raised to end a path that is refused, since nothing follows on it."""
 
 
-class MergedCall:
+class MergedCall(Summary):
     """One call that is run for each path through it. `seen` contains its function and arguments."""
 
-    def __init__(self, run: Recorder, site: Site, call: Callable[[], Any], seen: dict[str, Any]) -> None:
-        self.run, self.site = run, site
-        self.loops: Loops = run.loops
-        self.called: dict[Function, dict[str, Any]] = dict(self.loops.plans.called(site))
-        self.turns: list[Turn] = []
-        self.begun = run.position.constraints
-        """The number of constraints of the path before the call."""
-        self._call, self._seen = call, seen
-        self._around = run.calls.depth
-        self._planned: tuple[Turn, ...] = ()
-        self._ways: list[tuple[Turn, ...]] = [()]
-        self._mark = run.mark()
-        self._looked_at = 0
+    most_paths = 64
+    where = "it"
 
-    def fail(self, reason: str) -> NoReturn:
-        raise self.loops.fails(NotSummarised(self.site, reason, self.called))
+    def __init__(self, run: Recorder, site: Site, call: Callable[[], Any], seen: dict[str, Any]) -> None:
+        super().__init__(run, site)
+        self.called = dict(self.loops.plans.called(site))
+        self.begun = run.position.constraints
+        self._call, self._seen = call, seen
+        self._paths = [()]
+        self._mark = run.mark()
 
     def give_up(self, reason: str) -> NoReturn:
-        """Ends a path that cannot be followed any further; it counts only if it is refused before that."""
         if any(constraint.formula is False for _, constraint in self.run.said_since(self._mark)[0]):
             raise WayRefused
         self.fail(reason)
 
     def way(self, formula: Formula | None) -> bool:
-        """Returns the outcome of a branch in the call: this time one of the two."""
         self.run.calls.note(Condition(formula, True, here(self.run.names)))
-        step, taken = len(self.turns), True
-        if step < len(self._planned):
-            taken = self._planned[step].taken
-            if self._planned[step].formula != formula:
-                self.fail("it does not do the same when it is run again")
-        else:
-            if time.monotonic() > self.run.until:
-                self.run.end("the budget ran out")
-            self._ways.append((*self.turns, Turn(formula, False, 0)))
-            self._looked_at += 1
-            if self._looked_at >= MAX_WAYS:
-                self.run.calls.summarise(self._around)
-                self.fail("there are too many ways through it")
-        turn = Turn(formula, taken, self.run.position.constraints)
-        self.turns.append(turn)
-        if formula is not None:
-            self.run.assume(turn.known)
-        return taken
+        planned = self._planned[len(self.turns) :]
+        if planned and planned[0].formula != formula:
+            self.fail("it does not do the same when it is run again")
+        if not planned and time.monotonic() > self.run.until:
+            self.run.end("the budget ran out")
+        return super().way(formula)
 
     def result(self) -> Any:
         """Returns the result of the call, joined over all its paths."""
@@ -238,8 +215,8 @@ class MergedCall:
         before, aside = self._look(), run.aside
         ways: list[MergedPath] = []
         returned: Any = None
-        while self._ways:
-            self._planned, self.turns = self._ways.pop(), []
+        while self._paths:
+            self.next_path()
             value, error = self._run()
             if not self.turns:  # it has no other way
                 if error is not None:
@@ -267,19 +244,7 @@ class MergedCall:
     # ---- one way
 
     def _look(self) -> Cell:
-        try:
-            with overrides_off():
-                return walk_from(self.run, self._seen, self.called)
-        except Opaque as reason:
-            self.fail(f"{reason} cannot be seen")
-
-    def _look_at(self, value: Any) -> Cell:
-        """Returns the cell of one value."""
-        try:
-            with overrides_off():
-                return look(self.run, value)
-        except Opaque as reason:
-            self.fail(f"{reason} cannot be seen")
+        return self.seen(lambda: walk_from(self.run, self._seen, self.called))
 
     def _run(self) -> tuple[Any, BaseException | None]:
         """Makes the call; returns its result, or the exception that it raises."""
@@ -316,7 +281,7 @@ class MergedCall:
             self.fail("the data decides whether it raises")
         if self.called.keys() - self.loops.plans.called(self.site).keys():
             self.fail("it has come out only now what it calls")
-        result = self._look_at([value]) if error is None else None
+        result = self.look_at([value]) if error is None else None
         said = tuple(
             (all_of(turn.known for turn in turns if turn.after <= place), constraint)
             for place, constraint in run.said_since(self._mark)[0]
@@ -330,15 +295,9 @@ class MergedCall:
         """Restores the state before the call."""
         try:
             for old, new in _moved(before, after):
-                self._put(new, old.value)
+                self.put(new, old.value)
         except Unlike as trail:
             self.fail(f"{trail} is not left as it was")
-
-    def _put(self, cell: Cell, value: Any) -> None:
-        if cell.place is None:
-            self.fail(f"{cell.trail} changes where it cannot be written to")
-        self.loops.remember(cell.place)
-        cell.place.write(value)
 
     # ---- all ways
 
@@ -393,13 +352,13 @@ class MergedCall:
                 name = run.index("either")
                 self.loops.ended[name] = self.site
                 left = sym(name)
-            self._put(old, size(run, left))
+            self.put(old, size(run, left))
 
     def _joined(self, before: Cell, ways: Sequence[MergedPath], holder: list[Any]) -> Any:
         """Returns the result of the last path, changed so that it represents the results of all these paths.
         """
         run = self.run
-        last = self._look_at(holder)
+        last = self.look_at(holder)
         met = {id(c.value) for c in _leaves(before) if c.ref is not None}
         owners = {id(c.value.memory.begin()[0]) for c in _leaves(before) if c.ref is not None}
         results = [way.result for way in ways if way.result is not None]
@@ -415,7 +374,7 @@ class MergedCall:
                 if dims is None or (dims != own.dims and own.fixed != ("int",)):
                     raise Unlike(own.trail)
                 if dims != own.dims:
-                    self._put(own, size(run, dims[0]))
+                    self.put(own, size(run, dims[0]))
             elif id(own.value) not in done and len(set(refs)) > 1:
                 done.add(id(own.value))
                 own.value.value = self._tensor(cells, ways)

@@ -21,6 +21,10 @@ attempt.
 """
 
 
+MANY: Final = 5
+"""Loops over at least this many numbers may be summarised."""
+
+
 @dataclass(frozen=True, slots=True)
 class Site:
     """A `for` in the program, given by the code and the offset of its instruction; or calls of modules, given
