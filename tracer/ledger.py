@@ -1,7 +1,7 @@
 """The ledger of a run: the program recorded so far, its branches and constraints, and the facts that are
 known.
 
-A run that looks ahead (`loops.py`) marks its position, goes on, and then takes back the records, the facts,
+A run that looks ahead (`loop.py`) marks its position, goes on, and then takes back the records, the facts,
 or both.
 """
 

@@ -1,5 +1,5 @@
 """The state of a running Python program, as far as a piece of its code can access it, for the comparison of
-states when a loop is summarised (`loops.py`).
+states when a loop is summarised (`loop.py`).
 
 A piece of code accesses the variables of its frame, the globals that it and the functions it calls name, and
 all objects that can be reached from these: attributes, members, closures, defaults, the remaining elements of

@@ -2,10 +2,10 @@
 
 A law is guessed from two states, one iteration apart, and checked against the state that any iteration
 leaves, which may weaken it. There are four laws of a cell: `Stated` gives its dims, `Runs` the numbers of
-equal neighbours in a list, `Grows` bounds of a number, and `Gathers` states of a list only that iterations
+equal neighbours in a list, `Grows` bounds of a number, and `Appends` states of a list only that iterations
 add elements at its end. `Stated` drops strides that differ from it, and a number whose changes are not
 understood, which the program must not use then. A number that grows by different amounts in different
-iterations, such as a count of matches, becomes `Grows`; a list that is no longer made of runs, `Gathers`.
+iterations, such as a count of matches, becomes `Grows`; a list that is no longer made of runs, `Appends`.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class Runs(Law):
 
 
 @dataclass(frozen=True, slots=True)
-class Gathers(Law):
+class Appends(Law):
     """The law of a list to whose end iterations add one element each; it states nothing more of the list."""
 
     perhaps: bool = False
@@ -204,7 +204,7 @@ def guess(
     old, new = (gathered(before, known), gathered(after, known)) if by_runs else (before, after)
     if (len(old.dims), len(old.children)) != (len(new.dims), len(new.children)):
         if by_runs and _has_one_more(before, after):
-            return Gathers(before), after
+            return Appends(before), after
         raise Unlike(before.trail)
     pairs = (guess(a, b, k, first, known, data) for a, b in zip(old.children, new.children, strict=True))
     children, seen = tuple(zip(*pairs, strict=True)) or ((), ())
@@ -237,7 +237,7 @@ def _is_still(before: Cell, found: Cell) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class LawCheck:
     """Checks a state against a law for k = value; returns the law or a weaker one that the state satisfies.
     """
 
@@ -266,7 +266,7 @@ class Check:
         if law.cell.fixed != found.fixed or not self.things.same(law.cell.itself, found.itself):
             raise Unlike(found.trail)
         match law:
-            case Gathers():
+            case Appends():
                 return self._gathering(law, found), found
             case Grows():
                 return self._growing(law, found), found
@@ -320,9 +320,9 @@ class Check:
         is_list = law.cell.fixed in SEQUENCES and len(found.children) >= len(law.cell.children)
         if self.made or not is_list:
             raise Unlike(found.trail)
-        return Gathers(law.cell, perhaps=perhaps)
+        return Appends(law.cell, perhaps=perhaps)
 
-    def _gathering(self, law: Gathers, found: Cell) -> Law:
+    def _gathering(self, law: Appends, found: Cell) -> Law:
         """Returns the law, if the list has the members that it was given and one more; a law with `perhaps`
         if it has no more.
 

@@ -24,7 +24,7 @@ state does not fit a law, or cannot be seen, is no worse off than without this.
 
 **Which loops.** A `for` over a size, and a `while` whose test changes by the same amount in each iteration.
 Loops over five numbers or more are summarised, too, where their branches would multiply the paths. If the
-number of an iteration decides whether it adds an element to a list, `gathering.py` gives the number of
+number of an iteration decides whether it adds an element to a list, `loop_elements.py` gives the number of
 elements.
 """
 
@@ -63,16 +63,16 @@ from ..values.sequences import Handle, Lazy, Repeated, RepeatingTuple, refill
 from ..values.symbolic import SymbolicTensor
 from .active import Stage
 from .cells import Cell, with_sizes
-from .gathering import BodyPath, Gathering, given_in, members
 from .heap import Function, function_of, walk
-from .laws import AsWritten, Check, Gathers, Grows, Growth, Knowledge, Law, Runs, Things, Unlike, guess
+from .laws import Appends, AsWritten, Grows, Growth, Knowledge, Law, LawCheck, Runs, Things, Unlike, guess
+from .loop_elements import BodyPath, LoopElements, given_in, members
 from .plans import MANY, Site
-from .summary import Summary
+from .summarised import Summarised
 
 T = TypeVar("T")
 
 
-class Loop(Summary):
+class Loop(Summarised):
     """One execution of a `for` over a symbolic sequence."""
 
     most_paths = 8
@@ -237,7 +237,7 @@ class Loop(Summary):
                 given = dict(given_in(law, found, {key: len(kept) for key, kept in self._filled.items()}))
                 self._ended.append(BodyPath(given, run.data_since(begun), tuple(self.turns)))
                 self._conclude(mark, begun, found)
-            self._filled = self._gathering().whole(law)
+            self._filled = self._lists().whole(law)
             self._make(law, found, n, carry=False)
             self.loops.met |= _tensors(found)
             self.loops.ended[k] = self.site
@@ -279,7 +279,9 @@ class Loop(Summary):
         """Checks the state against the law; returns the law or a weaker one that it satisfies, and the state.
         """
         found = self._look()
-        check = Check(self.index, self._first, value, self._things, known, self._numbers, self._filled, made)
+        check = LawCheck(
+            self.index, self._first, value, self._things, known, self._numbers, self._filled, made
+        )
         return self._attempt(lambda: check(law, found))
 
     def _attempt(self, compare: Callable[[], T]) -> T:
@@ -303,7 +305,7 @@ class Loop(Summary):
             self.fail("the state cannot be made what it should be")
 
     def _write(self, law: Law, cell: Cell, value: Dim, carry: bool) -> None:
-        if isinstance(law, Gathers):
+        if isinstance(law, Appends):
             return
         for child, member in zip(law.children, cell.children, strict=True):
             self._write(child, member, value, carry)
@@ -370,7 +372,7 @@ class Loop(Summary):
             case Runs():
                 counts = (count for count in law.at(self.index, value) if count is not None)
                 elements = [*members(self.run, [*zip(counts, cell.children, strict=True)])]
-            case Gathers(perhaps=perhaps):
+            case Appends(perhaps=perhaps):
                 if carry:
                     count = self._number(law, self._filling, value) if perhaps else value - self._first
                     out_of_sight = Repeated.of(self.run, count, self._not_yet)
@@ -470,8 +472,8 @@ class Loop(Summary):
 
     # ---- lists
 
-    def _gathering(self) -> Gathering:
-        return Gathering(
+    def _lists(self) -> LoopElements:
+        return LoopElements(
             self,
             self.index,
             self._first,
@@ -485,7 +487,7 @@ class Loop(Summary):
         )
 
     def close(self, gathered: list[Any]) -> None:
-        self._gathering().close(gathered, self._filter)
+        self._lists().close(gathered, self._filter)
 
     def _notes_filter(self, formula: Formula) -> None:
         """Notes if the branch is the `if` of the list comprehension that the loop is."""

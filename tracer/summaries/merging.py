@@ -47,7 +47,7 @@ from .cells import Cell, sizes_of, weakened, with_sizes
 from .heap import walk_from
 from .laws import Unlike
 from .plans import MergeChosen, Site, Turn
-from .summary import Summary
+from .summarised import Summarised
 
 
 def site_of(module: torch.nn.Module) -> Site:
@@ -181,7 +181,7 @@ class WayRefused(BaseException):
     """Raised to end a path that is refused, since nothing follows on it."""
 
 
-class MergedCall(Summary):
+class MergedCall(Summarised):
     """One call that is run for each path through it. `seen` contains its function and arguments."""
 
     most_paths = 64

@@ -1,6 +1,6 @@
 """Attempts at a recording: the lessons of each for the loops and calls that are summarised as a whole.
 
-A loop is summarised (`loops.py`), and the paths of a call are merged (`merging.py`), by an argument that may
+A loop is summarised (`loop.py`), and the paths of a call are merged (`merging.py`), by an argument that may
 turn out not to hold. Then the recording starts again, with another plan.
 """
 

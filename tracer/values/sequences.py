@@ -3,7 +3,7 @@ filled.
 
 Python's own take a number for their length, so that a symbolic one would have to be tried value by value.
 These have a dim as their length and make their elements on demand. A `for` over one is handed to the
-recording (`loops.py`), which may run its body once for all iterations; any other use that needs a number gets
+recording (`loop.py`), which may run its body once for all iterations; any other use that needs a number gets
 one, on a path of its own.
 
 A list that a summarised loop has filled stays the object that it was, since the program may refer to it from

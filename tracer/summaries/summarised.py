@@ -16,7 +16,7 @@ from .heap import Function, Opaque, look
 from .plans import NotSummarised, Site, Turn
 
 
-class Summary:
+class Summarised:
     """A part of the program that is recorded once in place of several executions, or paths."""
 
     most_paths: ClassVar[int]

@@ -16,9 +16,9 @@ from ..values.sequences import Repeated, refill
 from .active import Stage
 from .cells import Cell, alike, runs
 from .families import Families, Gathered, PathElements
-from .laws import Gathers, Law
+from .laws import Appends, Law
 from .plans import Turn
-from .summary import Summary
+from .summarised import Summarised
 
 _Filled: TypeAlias = tuple[int, tuple[Any, ...]]
 """The members given to a list, with the identity of its law."""
@@ -36,10 +36,10 @@ class BodyPath:
 
 
 @dataclass(frozen=True, slots=True)
-class Gathering:
+class LoopElements:
     """What is known of the iterations of a loop once its body has run for all of them."""
 
-    loop: Summary
+    loop: Summarised
     index: str
     """The symbol of the number of the iteration that represents all."""
     first: int
@@ -78,7 +78,7 @@ class Gathering:
 
         Lists that get elements on the same paths have equally many.
         """
-        together: dict[tuple[bool, tuple[bool, ...]], list[Gathers]] = {}
+        together: dict[tuple[bool, tuple[bool, ...]], list[Appends]] = {}
         for one in lists_in(law):
             by_paths = tuple(id(one) in path.given for path in self.paths)
             together.setdefault((one.perhaps, by_paths), []).append(one)
@@ -96,7 +96,7 @@ class Gathering:
         """Returns the facts that hold in an iteration that takes this path."""
         return all_of((self.every, *(turn.known for turn in path.turns)))
 
-    def _one_each(self, lists: Sequence[Gathers], added: Sequence[PathElements]) -> Iterator[_Filled]:
+    def _one_each(self, lists: Sequence[Appends], added: Sequence[PathElements]) -> Iterator[_Filled]:
         """Yields the members of lists that get an element in each iteration."""
         data = [data for _, data in self.iterations[: self.first]]
         others = [
@@ -109,7 +109,7 @@ class Gathering:
             all_of_them = whole if same else whole.between(self.first)
             yield id(one), (*(member.held for member in kept), all_of_them)
 
-    def _some(self, lists: Sequence[Gathers], added: Sequence[PathElements]) -> Iterator[_Filled]:
+    def _some(self, lists: Sequence[Appends], added: Sequence[PathElements]) -> Iterator[_Filled]:
         """Yields the members of lists where the data decide which iterations add an element."""
         run = self.run
         if added and self._branch_on_sizes:
@@ -127,7 +127,7 @@ class Gathering:
             several = self.families.gathered(body, cell)
             yield id(one), (*(member.held for member in one.cell.children), several)
 
-    def _chosen_by_sizes(self, lists: Sequence[Gathers], added: Sequence[PathElements]) -> Iterator[_Filled]:
+    def _chosen_by_sizes(self, lists: Sequence[Appends], added: Sequence[PathElements]) -> Iterator[_Filled]:
         """Yields the members of lists where the number of an iteration decides whether it adds an element."""
         laws = {id(one) for one in lists}
         turns = [path.turns[0] for path in self.paths if path.turns and path.given.keys() & laws]
@@ -261,9 +261,9 @@ class Gathering:
         yield from (self.count - behind for behind in range(self.last, 0, -1))
 
 
-def lists_in(law: Law) -> Iterator[Gathers]:
+def lists_in(law: Law) -> Iterator[Appends]:
     """Yields the laws of lists that gather."""
-    if isinstance(law, Gathers):
+    if isinstance(law, Appends):
         yield law
     for child in law.children:
         yield from lists_in(child)
@@ -274,7 +274,7 @@ def given_in(law: Law, found: Cell, before: Mapping[int, int]) -> Iterator[tuple
 
     `before` has the former number of members of each list.
     """
-    if isinstance(law, Gathers):
+    if isinstance(law, Appends):
         if len(found.children) > before[id(law)]:
             yield id(law), found.children[-1]
         return
