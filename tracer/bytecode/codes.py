@@ -8,8 +8,18 @@ import weakref
 from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Concatenate as After
-from typing import ParamSpec, TypeVar
+from typing import Final, ParamSpec, TypeVar
 
+JUMPS: Final = frozenset({*dis.hasjrel, *dis.hasjabs})
+"""The codes of instructions that may go on elsewhere than behind themselves."""
+ENDS: Final = frozenset(
+    """
+    RETURN_VALUE RETURN_CONST RAISE_VARARGS RERAISE JUMP_FORWARD JUMP_BACKWARD JUMP_BACKWARD_NO_INTERRUPT
+    INTERPRETER_EXIT
+    """.split()
+)
+"""Instructions after which the next one does not run."""
+_IDLE: Final = ("NOP", "NOT_TAKEN", "EXTENDED_ARG")
 Where = ParamSpec("Where")
 Read = TypeVar("Read")
 
@@ -44,3 +54,36 @@ def instructions(code: CodeType) -> dict[int, dis.Instruction]:
 def instruction(frame: FrameType) -> dis.Instruction:
     """Returns the instruction that the frame is executing."""
     return instructions(frame.f_code)[frame.f_lasti]
+
+
+@per_code
+def branch(code: CodeType, offset: int) -> tuple[int, int] | None:
+    """Returns where the conditional jump at this offset leads, if its value is true and if it is false; None
+    for other instructions. Jumps without a condition that it leads to are followed.
+    """
+    steps = instructions(code)
+    name = steps[offset].opname
+    if "JUMP" not in name or not ("IF_TRUE" in name or "IF_FALSE" in name):
+        return None
+    jumps, goes_on = settled(code, steps[offset].argval), settled(code, following(code, offset))
+    return (jumps, goes_on) if "IF_TRUE" in name else (goes_on, jumps)
+
+
+@per_code
+def following(code: CodeType, offset: int) -> int:
+    """Returns the offset of the instruction behind the one at this offset."""
+    return next((at for at in instructions(code) if at > offset), offset)
+
+
+@per_code
+def settled(code: CodeType, offset: int) -> int:
+    """Returns the offset of the first instruction from here on that does more than going on elsewhere."""
+    steps, seen = instructions(code), set[int]()
+    while offset not in seen:
+        seen.add(offset)
+        step = steps[offset]
+        if step.opname in _IDLE:
+            offset = following(code, offset)
+        elif step.opcode in JUMPS and step.opname in ENDS:
+            offset = int(step.argval)
+    return offset

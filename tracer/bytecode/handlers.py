@@ -18,11 +18,9 @@ from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any, Final, NamedTuple
 
 from ..host.interpreter import GeneratorManager, frame_above
-from .codes import per_code
+from .codes import JUMPS, per_code
 from .operands import parsed
 from .origins import is_inner
-
-JUMPS: Final = frozenset({*dis.hasjrel, *dis.hasjabs})
 
 
 class _Handler(NamedTuple):

@@ -13,16 +13,8 @@ from collections.abc import Mapping
 from types import CodeType, FrameType
 from typing import Any, Final
 
-from .codes import instructions, per_code
+from .codes import ENDS, JUMPS, instructions, per_code
 
-_ENDS: Final = frozenset(
-    """
-    RETURN_VALUE RETURN_CONST RAISE_VARARGS RERAISE JUMP_FORWARD JUMP_BACKWARD JUMP_BACKWARD_NO_INTERRUPT
-    INTERPRETER_EXIT
-    """.split()
-)
-"""Instructions after which the next one does not run."""
-_JUMPS: Final = frozenset((*dis.hasjrel, *dis.hasjabs))
 _WRITES: Final = frozenset(("STORE_FAST", "STORE_FAST_STORE_FAST"))
 _INSPECT: Final = frozenset("locals vars dir eval exec _getframe currentframe".split())
 """Functions that may read any variable of their caller."""
@@ -77,9 +69,9 @@ def _following(code: CodeType) -> Mapping[int, frozenset[int]]:
     found = {}
     for (at, step), behind in itertools.zip_longest(steps.items(), itertools.islice(steps, 1, None)):
         follow = {entry.target for entry in caught if entry.start <= at < entry.end}
-        if step.opname not in _ENDS and behind is not None:
+        if step.opname not in ENDS and behind is not None:
             follow.add(behind)
-        if step.opcode in _JUMPS:
+        if step.opcode in JUMPS:
             follow.add(step.argval)
         found[at] = frozenset(follow & steps.keys())
     return found

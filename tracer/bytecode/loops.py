@@ -6,34 +6,42 @@ from __future__ import annotations
 
 import dis
 import inspect
+import itertools
 from collections.abc import Iterator
 from types import FrameType
 from typing import Final
 
-from .codes import instruction, instructions
+from .codes import branch, following, instruction, instructions, settled
+from .stack import fills
 
+_PREPARING: Final = frozenset(
+    "EXTENDED_ARG LOAD_FAST_AND_CLEAR SWAP MAKE_CELL BUILD_LIST BUILD_SET BUILD_MAP".split()
+)
+"""What a comprehension without a frame of its own does between the beginning of its loop and the first step.
+"""
 _STATEMENTS: Final = ("STORE_", "POP_", "JUMP_", "FOR_", "RETURN_", "RAISE_", "DELETE_", "SEND")
 """What instructions begin with that occur between expressions."""
 _WORDS: Final = {"min", "max", "isqrt", "and", "or", "not"}
 """Words with a meaning in the text of a dim."""
 
 
-def _from(frame: FrameType) -> Iterator[dis.Instruction]:
-    """Yields the instruction that the frame is executing and those behind it."""
-    return (i for at, i in instructions(frame.f_code).items() if at >= frame.f_lasti)
+def _from(frame: FrameType) -> Iterator[tuple[int, dis.Instruction]]:
+    """Yields the instruction that the frame is executing and those behind it, with their offsets."""
+    steps = instructions(frame.f_code).items()
+    return ((at, i) for at, i in steps if at >= frame.f_lasti and i.opname != "EXTENDED_ARG")
 
 
 def begins_while(frame: FrameType) -> tuple[int, bool] | None:
     """Returns where the body of a `while` begins whose test the frame is evaluating, and whether an iteration
     precedes it; or None.
     """
-    at = [i for i in _from(frame) if i.opname != "EXTENDED_ARG"]
-    jump = at[0] if at[0].opname.startswith("POP_JUMP") else at[1] if len(at) > 1 else at[0]
-    if jump.opname == "POP_JUMP_BACKWARD_IF_TRUE":
-        return int(jump.argval), True
-    if jump.opname == "POP_JUMP_FORWARD_IF_FALSE":
-        following = next((i.offset for i in at if i.offset > jump.offset), None)
-        return None if following is None else (following, False)
+    for at, _ in itertools.islice(_from(frame), 2):
+        if (leads := branch(frame.f_code, at)) is None:
+            continue
+        body, _ = leads
+        if body < at:
+            return body, True
+        return (body, False) if body == settled(frame.f_code, following(frame.f_code, at)) else None
     return None
 
 
@@ -42,12 +50,13 @@ def continues_while(frame: FrameType) -> int | None:
     iteration, and not the last part: `while a and b`.
     """
     ends: list[int] = []
-    for i in _from(frame):
-        if i.opname == "POP_JUMP_BACKWARD_IF_TRUE":
-            return int(i.argval) if ends and min(ends) > i.offset else None
-        if i.opname == "POP_JUMP_FORWARD_IF_FALSE":
-            ends.append(int(i.argval))
-        elif i.opname.startswith(_STATEMENTS):
+    for at, step in _from(frame):
+        if (leads := branch(frame.f_code, at)) is not None:
+            body, end = leads
+            if body < at:
+                return body if ends and min(ends) > at else None
+            ends.append(end)
+        elif step.opname.startswith(_STATEMENTS):
             return None
     return None
 
@@ -58,16 +67,15 @@ def is_kept_where(frame: FrameType) -> bool | None:
 
     Such a test goes back to the `for` where no element is kept.
     """
-    jump = next((i for i in _from(frame) if i.opname.startswith("POP_JUMP")), None)
-    if jump is None or instructions(frame.f_code)[jump.argval].opname != "FOR_ITER":
-        return None
-    return jump.opname.endswith("FALSE")
+    leads = next((leads for at, _ in _from(frame) if (leads := branch(frame.f_code, at))), ())
+    goes_back = [instructions(frame.f_code)[at].opname == "FOR_ITER" for at in leads]
+    return goes_back[1] if any(goes_back) else None
 
 
 def target(frame: FrameType) -> str:
     """Returns the variable that a `for` assigns to; a fixed word if it assigns to several."""
-    following = next(i for i in _from(frame) if i.offset > frame.f_lasti and i.opname != "EXTENDED_ARG")
-    name = str(following.argval) if following.opname.startswith("STORE_") else ""
+    _, behind = next((at, i) for at, i in _from(frame) if at > frame.f_lasti)
+    name = str(behind.argval) if behind.opname.startswith("STORE_") else ""
     return name if name.isascii() and name.isidentifier() and name not in _WORDS else "step"
 
 
@@ -86,20 +94,24 @@ def driven_by(
         return None
     loops = [i.offset for i in instructions(code).values() if i.opname == "FOR_ITER"]
     if frame is maker:
-        following = (i for i in instructions(code).values() if i.offset > begun)
-        if next(i.offset for i in following if i.opname != "EXTENDED_ARG") != frame.f_lasti:
+        behind = ((at, i) for at, i in instructions(code).items() if at > begun)
+        if next(at for at, i in behind if i.opname not in _PREPARING) != frame.f_lasti:
             return None
     elif frame.f_locals.get(".0") is not handle or frame.f_lasti != loops[0]:
         return None
     frames = [frame]
-    while frames[-1].f_code.co_flags & inspect.CO_GENERATOR:
+    while frames[-1].f_code.co_flags & inspect.CO_GENERATOR and not comprehension(frames[-1]):
         outer = frames[-1].f_back
         if outer is None or outer.f_code.co_filename != consumers:
             return None
         if instruction(outer).opname != "FOR_ITER":
             return None
         frames.append(outer)
-    code = frames[-1].f_code
-    suspended = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
-    gathers = code.co_name in ("<setcomp>", "<dictcomp>") or (code.co_name == "<listcomp>" and len(loops) > 1)
-    return None if code.co_flags & suspended or gathers else tuple(frames)
+    suspended = frames[-1].f_code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR)
+    gathers = any(comprehension(one) not in ("", "LIST_APPEND") for one in frames)
+    return None if suspended or gathers else tuple(frames)
+
+
+def comprehension(frame: FrameType) -> str:
+    """Returns which comprehension the loop is that the frame is stepping (`stack.fills`); "" for none."""
+    return fills(frame.f_code, frame.f_lasti)

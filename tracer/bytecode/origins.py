@@ -25,7 +25,7 @@ _NEVER_REFUSING = (
     os.path.join(_OURS, "tracer", "ledger.py"),
     *(
         os.path.join(_OURS, "tracer", "summaries", f"{name}.py")
-        for name in "cells descents heap laws loops".split()
+        for name in "active cells descents heap laws loop loop_elements loops summarised".split()
     ),
 )
 _INNER: tuple[str, ...] = (

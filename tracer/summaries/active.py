@@ -73,8 +73,6 @@ class Looping(Calling, Protocol):
 
     stage: Stage | None
     """None before the first iteration and after the last."""
-    gathers: FrameType | None
-    """The frame of the list comprehension that the loop is, whose list no code can access until it ends."""
 
     @property
     def varying(self) -> frozenset[str]:
@@ -82,10 +80,6 @@ class Looping(Calling, Protocol):
 
     def suspects_last(self, formula: Formula) -> None:
         """Notes if a branch would have one outcome were it not for the last iteration."""
-
-    def close(self, gathered: list[Any]) -> None:
-        """Changes the result of a list comprehension so that one element represents those of all iterations.
-        """
 
 
 def _is_ours(frame: FrameType) -> bool:
@@ -135,7 +129,6 @@ class Active:
         self.calls: list[Merging] = []
         """The calls whose paths are being merged, the innermost last."""
         self._active: list[Looping] = []
-        self._closing: list[tuple[FrameType, Looping]] = []
         self._undo: dict[tuple[int, Any], Callable[[], object]] = {}
         self._kept: list[Any] = []
         self._profiler: Any = None
@@ -208,8 +201,6 @@ class Active:
     def leave(self, loop: Looping) -> None:
         if loop in self._active:
             self._active.remove(loop)
-            if loop.gathers is not None:
-                self._closing.append((loop.gathers, loop))
             self._rest()
 
     def _watch(self) -> None:
@@ -229,31 +220,22 @@ class Active:
     @property
     def watches(self) -> bool:
         """Returns whether a loop or a call is active that may have to be run differently."""
-        return bool(self._active or self._closing or self.calls)
+        return bool(self._active or self.calls)
 
     def _seen(self, frame: FrameType, event: str, result: Any) -> None:
-        """Notes, as a profiler's function, the functions called and the results of list comprehensions."""
-        if event == "call":
-            code = frame.f_code
-            if id(code) in self._noted:
-                return
-            function = function_of(code)
-            watching: tuple[Calling, ...] = (*self._active, *self.calls)
-            news = [one for one in watching if function not in one.called]
-            never = is_inner(code.co_filename) or _is_ours(frame)
-            if news and not never and _is_programs(frame, type(self.run).run.__code__):
-                for one in news:
-                    one.called[function] = frame.f_globals
-                news = []
-            if never or not news:
-                self._noted[id(code)] = code
-        elif event == "return" and self._closing and self._closing[-1][0] is frame:
-            _, loop = self._closing.pop()
-            self._rest()
-            try:
-                loop.close(result)
-            except NotSummarised as failure:
-                self.failure = failure
+        """Notes, as a profiler's function, the functions called."""
+        if event != "call" or id(code := frame.f_code) in self._noted:
+            return
+        function = function_of(code)
+        watching: tuple[Calling, ...] = (*self._active, *self.calls)
+        news = [one for one in watching if function not in one.called]
+        never = is_inner(code.co_filename) or _is_ours(frame)
+        if news and not never and _is_programs(frame, type(self.run).run.__code__):
+            for one in news:
+                one.called[function] = frame.f_globals
+            news = []
+        if never or not news:
+            self._noted[id(code)] = code
 
     # ---- what is undone at the end
 
@@ -282,7 +264,6 @@ class Active:
         for loop in self._active:
             loop.stage = None
         self._active.clear()
-        self._closing.clear()
         self.calls.clear()
         self._rest()
         for undo in reversed(self._undo.values()):

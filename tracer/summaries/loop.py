@@ -52,8 +52,9 @@ from ...constraints.terms.formula import (
     negate,
     rewrite,
 )
-from ..bytecode.loops import driven_by, is_kept_where, target
+from ..bytecode.loops import comprehension, driven_by, is_kept_where, target
 from ..bytecode.origins import here, is_of_package
+from ..bytecode.stack import filled
 from ..host.interpreter import frame_above
 from ..ledger import Mark, Position
 from ..recorder import Recorder
@@ -100,7 +101,12 @@ class Loop(Summarised):
         self._maker: FrameType | None = frame
         self._frames: tuple[FrameType, ...] = ()
         self._elements: Iterator[Any] | None = None
+        self._iterated: Any = None
+        """The iterator that the last of the frames is stepping, or the frame of that iterator."""
         self.gathers: FrameType | None = None
+        """The frame that runs the list comprehension which consumes the loop, and whose list no code can
+        access until it ends.
+        """
         self._filter: Formula | None = None
         """The condition on the iteration's number under which a list comprehension keeps an element."""
         self._gathered: list[tuple[Stage, tuple[str, ...]]] = []
@@ -159,7 +165,8 @@ class Loop(Summarised):
         self._own = {function_of(f.f_code) for f in frames}
         self.called = {function_of(f.f_code): f.f_globals for f in frames}
         self.called.update(self.loops.plans.called(self.site))
-        self.gathers = frames[-1] if frames[-1].f_code.co_name == "<listcomp>" else None
+        self.gathers = frames[-1] if comprehension(frames[-1]) else None
+        self._iterated = frames[-2] if len(frames) > 1 else handle
         self.index = self.run.index(target(frame))
         return self._iterations(self.count, peeled)
 
@@ -196,7 +203,13 @@ class Loop(Summarised):
     def _end(self) -> None:
         self.stage = None
         self.loops.leave(self)
-        self._frames, self.gathers = (), None
+        self._frames, self.gathers, self._iterated = (), None, None
+
+    def _completed(self) -> None:
+        """Ends the loop after its last iteration."""
+        if self.gathers is not None:
+            self._close(self.gathers)
+        self._end()
 
     # ---- the iterations
 
@@ -206,10 +219,10 @@ class Loop(Summarised):
         start, self._first = self._look(), first
         for i in range(first):
             if not run.truth(ge(n, i + 1)):
-                return self._end()
+                return self._completed()
             yield from self._element(i, Stage.ITSELF)
         if self._last and not run.truth(ge(n, first + 1)):
-            return self._end()
+            return self._completed()
         n = n - self._last  # the law holds before iterations up to this one
         if run.judged(ge(n, first + 1)) is not Answer.NEVER:
             law, found, calls = yield from self._guess(n, first)
@@ -243,7 +256,7 @@ class Loop(Summarised):
             self.loops.ended[k] = self.site
         if self._last:
             yield from self._element(n, Stage.ITSELF)
-        return self._end()
+        return self._completed()
 
     def _guess(self, n: Dim, first: int) -> Generator[Any, None, tuple[Law, Cell, tuple[str, ...]]]:
         """Runs one more iteration and yields its element; returns the law, the state, and the functions that
@@ -486,8 +499,15 @@ class Loop(Summarised):
             frozenset(self._data),
         )
 
-    def close(self, gathered: list[Any]) -> None:
-        self._lists().close(gathered, self._filter)
+    def _close(self, frame: FrameType) -> None:
+        """Changes the list that a comprehension has filled so that one element represents those of all
+        iterations.
+        """
+        with self.loops.unwatched():
+            gathered = filled(frame, self._iterated)
+            if gathered is None:
+                self.fail("the list of a comprehension is not found")
+            self._lists().close(gathered, self._filter)
 
     def _notes_filter(self, formula: Formula) -> None:
         """Notes if the branch is the `if` of the list comprehension that the loop is."""

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any, Final, Literal, Protocol
 
-from ..bytecode.codes import per_code
-from ..bytecode.handlers import JUMPS, is_looked_at, only_raises
+from ..bytecode.codes import JUMPS, per_code
+from ..bytecode.handlers import is_looked_at, only_raises
 from ..bytecode.origins import is_inner
 from ..host.interpreter import frame_above
 from ..host.tensors import ASSERTS
