@@ -174,7 +174,7 @@ TABLE = [
 @pytest.mark.parametrize(("function", "expected"), TABLE, ids=lambda x: getattr(x, "__name__", ""))
 def test_live(function: Any, expected: set[str]) -> None:
     found: list[frozenset[str]] = []
-    function(Watched(2, lambda frame: found.append(live(frame) & frame.f_locals.keys())))
+    function(Watched(2, lambda frame: found.append(live(frame) & {*frame.f_locals})))
     assert {*found[0]} - {"_"} == expected
 
 
@@ -182,7 +182,7 @@ def test_live(function: Any, expected: set[str]) -> None:
 @pytest.mark.parametrize("before", [2, 3, 5])
 def test_what_is_not_live_makes_no_difference(function: Any, before: int) -> None:
     def spoil(frame: FrameType) -> None:
-        for name in frame.f_locals.keys() - live(frame):
+        for name in {*frame.f_locals} - live(frame):
             Local(frame, name).write(Garbage(10**6))
 
     assert outcome(function, Watched(before, spoil)) == outcome(function, Watched(before, lambda frame: None))

@@ -6,12 +6,14 @@ branch. Python's bytecode shows where a value goes.
 
 from __future__ import annotations
 
-import dis
-import itertools
 from types import CodeType, FrameType
+from typing import Final
 
 from ..host.tensors import torch_check
-from .codes import per_code
+from .codes import JUMPS, following, instructions, per_code
+from .stack import depth
+
+_IDLE: Final = ("PUSH_NULL", "EXTENDED_ARG")
 
 
 def is_checked(frame: FrameType) -> bool:
@@ -32,26 +34,23 @@ def is_checked(frame: FrameType) -> bool:
 def _called_with(code: CodeType, offset: int) -> tuple[str, ...]:
     """Returns the dotted name of the function that is called with the result of the comparison at the offset
     as its only argument; empty where there is no such call.
+
+    The call takes three values from the stack: the function, its object or nothing, and the argument. So the
+    function is loaded from the last point on at which the stack was three values lower, and the argument from
+    the last one at which it was one value lower.
     """
-    before = [*itertools.takewhile(lambda i: i.offset <= offset, _instructions(code))]
-    after = [i for i in _instructions(code)[len(before) :] if i.opname != "CACHE"][:2]
-    alone = [(i.opname, i.arg) for i in after] == [("PRECALL", 1), ("CALL", 1)]
-    if not alone or before[-1].opname != "COMPARE_OP" or any(i.is_jump_target for i in after):
+    steps = instructions(code)
+    behind = steps[following(code, offset)]
+    alone = (behind.opname, behind.arg) in (("PRECALL", 1), ("CALL", 1))  # the former in 3.11 alone
+    top = depth(code, behind.offset) if alone else None
+    if top is None or steps[offset].opname != "COMPARE_OP" or behind.is_jump_target:
         return ()
-    wanted = 1  # values that the instructions from here on leave on the stack
-    while before and wanted:
-        last = before.pop()
-        if last.opcode in dis.hasjrel or last.is_jump_target:
-            return ()
-        wanted -= dis.stack_effect(last.opcode, last.arg if last.opcode >= dis.HAVE_ARGUMENT else None)
-    names: list[str] = []
-    while before and before[-1].opname in ("LOAD_ATTR", "LOAD_METHOD"):
-        names.append(str(before.pop().argval))
-    if not before or before[-1].opname not in ("LOAD_GLOBAL", "LOAD_NAME"):
+    before = [at for at in steps if at <= offset]
+    function, argument = (max((at for at in before if depth(code, at) == top - n), default=0) for n in (3, 1))
+    if any(steps[at].opcode in JUMPS or steps[at].is_jump_target for at in before if at > function):
         return ()
-    return (str(before[-1].argval), *reversed(names))
-
-
-@per_code
-def _instructions(code: CodeType) -> tuple[dis.Instruction, ...]:
-    return tuple(dis.get_instructions(code))
+    loads = [steps[at] for at in before if function <= at < argument and steps[at].opname not in _IDLE]
+    named = all(i.opname in ("LOAD_ATTR", "LOAD_METHOD") for i in loads[1:])
+    if not loads or not named or loads[0].opname not in ("LOAD_GLOBAL", "LOAD_NAME"):
+        return ()
+    return tuple(str(i.argval) for i in loads)

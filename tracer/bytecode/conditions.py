@@ -19,6 +19,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from ...constraints.ir.program import Origin
+from ..host.interpreter import frame_above
 from .codes import per_code
 from .origins import _NEVER_REFUSING as NEVER_REFUSING
 from .origins import is_inner, origin_at
@@ -69,6 +70,7 @@ def watching(
     """
     seen: list[tuple[Any, Watched]] = [] if begins is not None else [(None, Watched())]
     before = sys.gettrace()
+    frame_above().f_trace_opcodes = True  # Python 3.12 must know, when tracing begins, that it is wanted
     sys.settrace(_tracer(seen, begins, progress))
     try:
         yield seen
@@ -98,8 +100,9 @@ def _tracer(
             return None
         if not _called_by_the_program(frame):
             return None
+        frame.f_trace = _watcher(seen[-1][1], code)  # Python 3.13 needs it before the next line
         frame.f_trace_lines, frame.f_trace_opcodes = False, True
-        return _watcher(seen[-1][1], code)
+        return frame.f_trace
 
     return called
 

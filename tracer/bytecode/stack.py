@@ -26,7 +26,10 @@ def depth(code: CodeType, offset: int) -> int | None:
 def _depths(code: CodeType) -> dict[int, int]:
     steps = instructions(code)
     behind = dict(itertools.pairwise(steps))
-    found, waiting = {0: 0}, [0]
+    found = {0: 0}
+    for handled in dis.Bytecode(code).exception_entries:  # type: ignore[attr-defined]
+        found[handled.target] = handled.depth + handled.lasti + 1  # the exception, perhaps its offset, too
+    waiting = [*found]
     while waiting:
         at = waiting.pop()
         step, here = steps[at], found[at]
