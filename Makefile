@@ -6,7 +6,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 PACKAGES := constraints solver tracer typecheck
 
-.PHONY: help demo test test-all lint oracle coverage fuzz bench bench-check bench-baseline zoo host-diff clean
+.PHONY: help demo test test-all lint oracle coverage fuzz bench bench-check bench-baseline zoo host-diff compat clean
 
 help: ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -60,6 +60,11 @@ zoo: .venv-zoo/installed ## check models of public packages against eager PyTorc
 # `TORCH=2.14` names the release, the installed one if left out; `READ=1` notes that the replaced functions were read in it.
 host-diff: .venv/installed-dev ## show what another release of torch changes in what tracer/host/ relies on
 	$(BIN)/python tests/host_releases.py $(if $(TORCH),--torch $(TORCH)) $(if $(READ),--read)
+
+# `COMPAT="tests/tracer -x"` passes arguments on to pytest; then nothing is written.
+compat: ## run the fast tests on another release: make compat TORCH=2.14 PYTHON=3.13
+	@test -n "$(TORCH)" || { echo "make compat TORCH=2.14 PYTHON=3.13" >&2; exit 2; }
+	python3 tests/compat.py --torch $(TORCH) --python $(if $(filter file,$(origin PYTHON)),3.11,$(PYTHON)) $(COMPAT)
 
 clean: ## remove the environment and everything generated
 	rm -rf .venv .venv-zoo build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

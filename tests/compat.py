@@ -1,0 +1,124 @@
+"""Runs the fast tests on one release of torch and of Python, in an environment of their own, and writes what
+came out into docs/compatibility.md.
+
+    python tests/compat.py --torch 2.14 --python 3.13 [PYTEST ARGUMENT…]
+
+Run by `make compat TORCH=2.14 PYTHON=3.13`. It needs no package. The environment is made in build/compat/
+with the pins of pins.txt, that of torch aside, by the `python3.13` on the PATH. Arguments for pytest choose
+among the tests; their outcome is printed and not written. The exit code is that of pytest.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+ROOT: Final = Path(__file__).parent.parent
+ENVIRONMENTS: Final = ROOT / "build" / "compat"
+RESULTS: Final = ROOT / "docs" / "data" / "compatibility.json"
+PAGE: Final = ROOT / "docs" / "compatibility.md"
+EXTRAS: Final = "dev,service,telemetry,zoo,bench"
+MOST_FAILURES: Final = 20
+"""At most this many failed tests of a pair are named on the page."""
+
+HEAD: Final = """# Which torch, which Python
+
+Each row is one run of the fast tests, by `make compat TORCH=x.y PYTHON=3.z`. Development and CI use the
+releases in [pins.txt](../pins.txt).
+
+| torch | Python | passed | failed | skipped | date |
+| --- | --- | --- | --- | --- | --- |
+"""
+
+
+def made(torch: str, python: str) -> Path:
+    """Returns the interpreter of the environment for the pair, made and filled if it is not there yet."""
+    folder = ENVIRONMENTS / f"torch-{torch}-python-{python}"
+    inside = folder / "bin" / "python"
+    if (folder / "installed").exists():
+        return inside
+    base = shutil.which(f"python{python}")
+    if base is None:
+        sys.exit(f"compat: there is no python{python} on the PATH")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    subprocess.run([base, "-m", "venv", "--clear", folder], check=True)
+    pins = folder / "pins.txt"
+    pins.write_text("".join(pinned(torch)))
+    install = [inside, "-m", "pip", "install", "-q", "-c", pins, "-e", f"{ROOT}[{EXTRAS}]"]
+    subprocess.run(install, check=True)
+    (folder / "installed").touch()
+    return inside
+
+
+def pinned(torch: str) -> Iterator[str]:
+    """Yields the lines of pins.txt, with this release of torch."""
+    for line in (ROOT / "pins.txt").read_text().splitlines(keepends=True):
+        yield f"torch=={torch}.*\n" if line.startswith("torch==") else line
+
+
+def outcome(report: Path) -> dict[str, Any]:
+    """Returns the numbers of tests that passed, failed and were skipped, and the names of those that failed,
+    from pytest's report in XML.
+    """
+    counts: Counter[str] = Counter()
+    failures: list[str] = []
+    for case in ET.parse(report).iter("testcase"):
+        kinds = {child.tag for child in case} & {"failure", "error", "skipped"}
+        counts["passed" if not kinds else "skipped" if kinds == {"skipped"} else "failed"] += 1
+        if kinds - {"skipped"}:
+            failures.append(f"{case.get('classname', '').replace('.', '/')}::{case.get('name')}")
+    return {
+        **{kind: counts[kind] for kind in ("passed", "failed", "skipped")},
+        "failures": sorted(failures),
+        "date": datetime.date.today().isoformat(),
+    }
+
+
+def page(results: dict[str, dict[str, Any]]) -> str:
+    """Returns the page of all results."""
+    rows, told = [], []
+    for pair, found in sorted(results.items(), key=lambda item: [*map(int, re.findall(r"\d+", item[0]))]):
+        torch, python = pair.split()
+        counts = " | ".join(str(found[kind]) for kind in ("passed", "failed", "skipped"))
+        rows.append(f"| {torch} | {python} | {counts} | {found['date']} |\n")
+        if found["failures"]:
+            named = "".join(f"- `{name}`\n" for name in found["failures"][:MOST_FAILURES])
+            more = len(found["failures"]) - MOST_FAILURES
+            told.append(f"\n## Failures with torch {torch} and Python {python}\n\n{named}")
+            told += [f"- and {more} more\n"] if more > 0 else []
+    return HEAD + "".join((*rows, *told))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
+    parser.add_argument("--torch", required=True, help="the release, as 2.14")
+    parser.add_argument("--python", required=True, help="the release, as 3.13")
+    arguments, chosen = parser.parse_known_args()
+    interpreter = made(arguments.torch, arguments.python)
+    report = interpreter.parent.parent / "report.xml"
+    tests = ["-q", "-n", "auto", "--dist", "worksteal", "-m", "not slow", f"--junitxml={report}"]
+    path = os.pathsep.join((str(interpreter.parent), os.environ.get("PATH", "")))
+    ran = subprocess.run(
+        [interpreter, "-m", "pytest", *tests, *chosen], cwd=ROOT, env={**os.environ, "PATH": path}
+    )
+    if not chosen and report.exists():
+        results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+        results[f"{arguments.torch} {arguments.python}"] = outcome(report)
+        RESULTS.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
+        PAGE.write_text(page(results))
+    return ran.returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
