@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dis
 import functools
+import itertools
 import weakref
 from collections.abc import Callable
 from types import CodeType, FrameType
@@ -69,10 +70,14 @@ def branch(code: CodeType, offset: int) -> tuple[int, int] | None:
     return (jumps, goes_on) if "IF_TRUE" in name else (goes_on, jumps)
 
 
-@per_code
 def following(code: CodeType, offset: int) -> int:
-    """Returns the offset of the instruction behind the one at this offset."""
-    return next((at for at in instructions(code) if at > offset), offset)
+    """Returns the offset of the instruction behind the one at this offset; that offset for the last one."""
+    return _behind(code).get(offset, offset)
+
+
+@per_code
+def _behind(code: CodeType) -> dict[int, int]:
+    return dict(itertools.pairwise(instructions(code)))
 
 
 @per_code

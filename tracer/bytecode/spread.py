@@ -9,14 +9,13 @@ point.
 
 from __future__ import annotations
 
-import dis
-from collections.abc import Iterator
 from dataclasses import dataclass
 from types import CodeType, FrameType
 from typing import Any, Final
 
 from ...constraints.ir.opnames import canonical
-from .codes import per_code
+from .codes import JUMPS, following, instruction, instructions, per_code
+from .stack import depth
 
 TAKE_SIZES: Final = frozenset(
     "view reshape expand broadcast_to zeros ones empty full rand randn new_zeros new_ones new_empty "
@@ -24,12 +23,6 @@ TAKE_SIZES: Final = frozenset(
 )
 """Operators that take sizes one by one or in a tuple, and accept a row among them."""
 
-_POPS: Final = {
-    "LOAD_ATTR": 1, "LOAD_METHOD": 1, "BINARY_OP": 2, "BINARY_SUBSCR": 2, "UNARY_NEGATIVE": 1,
-    "LIST_APPEND": 1, "LIST_EXTEND": 1, "LIST_TO_TUPLE": 1, "DICT_MERGE": 1, "COMPARE_OP": 2,
-}  # fmt: skip
-_POPS_OWN: Final = {"BUILD_SLICE": 0, "BUILD_TUPLE": 0, "BUILD_LIST": 0, "BUILD_CONST_KEY_MAP": 1, "CALL": 2}
-"""Instructions that pop as many values as their argument, and this many besides."""
 _IDLE: Final = frozenset({"PUSH_NULL", "KW_NAMES", "NOP", "EXTENDED_ARG", "CACHE"})
 
 
@@ -81,7 +74,7 @@ def is_written_out(frame: FrameType) -> bool:
     """Returns whether the elements of a sequence are being unpacked into the arguments of a call, or into a
     list.
     """
-    return _opname(frame.f_code, frame.f_lasti) in ("LIST_EXTEND", "CALL_FUNCTION_EX")
+    return instruction(frame).opname in ("LIST_EXTEND", "CALL_FUNCTION_EX")
 
 
 def destination(frame: FrameType) -> tuple[int, bool] | None:
@@ -93,68 +86,40 @@ def destination(frame: FrameType) -> tuple[int, bool] | None:
 
 
 @per_code
-def _opname(code: CodeType, offset: int) -> str:
-    return next((i.opname for i in dis.get_instructions(code) if i.offset == offset), "")
-
-
-@per_code
 def _destination(code: CodeType, offset: int) -> tuple[int, bool] | None:
-    """Returns the destination, found by following the stack: counts the values above the list, or the tuple,
-    that holds the elements.
-    """
-    instructions = _from(code, offset)
-    first = next(instructions)
-    if first.opname == "CALL_FUNCTION_EX":
-        return first.offset, True
-    above, call, alone = 0, None, _is_begun_with(code, offset)
-    for i in instructions:
-        arg = i.arg or 0
-        if i.opname == "PRECALL":  # what follows is the call, which takes the same
-            call = above < arg
-            continue
-        if i.opname == "CALL" and (call or above < arg):
-            return i.offset, False
-        if i.opname == "CALL_FUNCTION_EX" and above == arg & 1:
-            return None if alone is None else (i.offset, alone)
-        if i.opname == "LIST_APPEND" and above == arg == 1:
-            alone = False
-        if i.opname == "LIST_TO_TUPLE" and above == 0:
-            continue
-        if i.opname == "LIST_EXTEND" and above == i.arg == 1:  # others that are written out
+    """Returns the destination: what takes the list, or the tuple, that holds the elements from the stack."""
+    steps = instructions(code)
+    if steps[offset].opname == "CALL_FUNCTION_EX":
+        return offset, True
+    place, alone = (depth(code, offset) or 0) - 2, _is_begun_with(code, offset)
+    for at, i in ((at, i) for at, i in steps.items() if at > offset):
+        before, after = depth(code, at), depth(code, following(code, at))
+        if before is None or after is None or i.opcode in JUMPS or i.is_jump_target:
             return None
-        pops = _pops(i)
-        if pops is None or pops > above:
-            return None
-        if i.opname == "CALL":
-            above += 1 - pops
-        elif i.opname not in _IDLE or i.opname == "PUSH_NULL":
-            above += dis.stack_effect(i.opcode, i.arg, jump=False)
+        if after > place + 1 or i.opname in _IDLE:
+            continue
+        match i.opname:
+            case "PRECALL":  # what follows is the call
+                return following(code, at), False
+            case "CALL" | "CALL_KW":
+                return at, False
+            case "CALL_FUNCTION_EX":  # above the tuple there may be keywords
+                return None if alone is None or before > place + 2 else (at, alone)
+            case "LIST_APPEND" if before == place + 2:
+                alone = False
+            case "LIST_TO_TUPLE" | "CALL_INTRINSIC_1" if before == place + 1:
+                pass
+            case _:
+                return None
     return None
 
 
 def _is_begun_with(code: CodeType, offset: int) -> bool | None:
     """Returns whether the unpacked elements are the first of their list; None where that is not clear."""
-    before = [i for i in dis.get_instructions(code) if i.offset < offset]
+    before = [i for at, i in instructions(code).items() if at < offset]
     for i in reversed(before):
         if i.opname == "BUILD_LIST":
             return not i.arg
         if i.opname.startswith("LIST_"):
             return None
     return None
-
-
-def _from(code: CodeType, offset: int) -> Iterator[dis.Instruction]:
-    return (i for i in dis.get_instructions(code) if i.offset >= offset)
-
-
-def _pops(i: dis.Instruction) -> int | None:
-    """Returns how many values an instruction pops from the stack; None where it may jump, or is not known."""
-    if i.opname in _IDLE or (i.opname.startswith("LOAD_") and i.opname not in _POPS):
-        return 0
-    if i.opname in _POPS:
-        return _POPS[i.opname]
-    if i.opname in _POPS_OWN:
-        return _POPS_OWN[i.opname] + (i.arg or 0)
-    if i.opname == "BUILD_MAP":
-        return 2 * (i.arg or 0)
-    return 3 + (i.arg or 0) % 2 if i.opname == "CALL_FUNCTION_EX" else None

@@ -5,12 +5,11 @@ list comprehension is filling, which no variable names.
 from __future__ import annotations
 
 import dis
-import itertools
 from types import CodeType, FrameType
 from typing import Any, Final
 
 from ..host.interpreter import stacked
-from .codes import ENDS, JUMPS, instructions, per_code
+from .codes import ENDS, JUMPS, following, instructions, per_code
 
 _FILLS: Final = ("LIST_APPEND", "SET_ADD", "MAP_ADD")
 """Instructions that add to a container which lies in the stack, so deep as their argument says."""
@@ -25,7 +24,6 @@ def depth(code: CodeType, offset: int) -> int | None:
 @per_code
 def _depths(code: CodeType) -> dict[int, int]:
     steps = instructions(code)
-    behind = dict(itertools.pairwise(steps))
     found = {0: 0}
     for handled in dis.Bytecode(code).exception_entries:  # type: ignore[attr-defined]
         found[handled.target] = handled.depth + handled.lasti + 1  # the exception, perhaps its offset, too
@@ -34,13 +32,13 @@ def _depths(code: CodeType) -> dict[int, int]:
         at = waiting.pop()
         step, here = steps[at], found[at]
         arg = step.arg if step.opcode >= dis.HAVE_ARGUMENT else None
-        following = {}
-        if step.opname not in ENDS and at in behind:
-            following[behind[at]] = here + dis.stack_effect(step.opcode, arg, jump=False)
+        leads = {}
+        if step.opname not in ENDS:
+            leads[following(code, at)] = here + dis.stack_effect(step.opcode, arg, jump=False)
         if step.opcode in JUMPS:
-            following[step.argval] = here + dis.stack_effect(step.opcode, arg, jump=True)
-        news = following.keys() - found.keys()
-        found.update((n, following[n]) for n in news)
+            leads[step.argval] = here + dis.stack_effect(step.opcode, arg, jump=True)
+        news = leads.keys() - found.keys()
+        found.update((n, leads[n]) for n in news)
         waiting += news
     return found
 

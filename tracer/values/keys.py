@@ -133,7 +133,9 @@ def looking_up(code: CodeType, offset: int) -> int | None:
     return found.offset if found is not None and found.opname == "BINARY_SUBSCR" else None
 
 
-_WRITING: Final = frozenset({"LOAD_CONST", "FORMAT_VALUE", "BUILD_STRING"})
+_WRITING: Final = frozenset(
+    "LOAD_CONST FORMAT_VALUE FORMAT_SIMPLE FORMAT_WITH_SPEC CONVERT_VALUE BUILD_STRING".split()
+)
 
 
 @per_code
