@@ -131,6 +131,20 @@ def test_the_line_of_a_symbol_is_the_one_that_imposes_it() -> None:
     assert finding.message == "x is declared with h and w, and they have to be equal"
 
 
+def test_lines_that_impose_something_else_are_not_shown() -> None:
+    def before(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        z = y.view(-1, 2)
+        return x @ x, z
+
+    def after(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        z = x @ x
+        return z, y.view(-1, 2)
+
+    for target, line in ((before, "return x @ x, z"), (after, "z = x @ x")):
+        (finding,) = [f for f in check(target, "x: [h, w]; y: [n]").findings if f.code is Code.SWAPPED_SIZES]
+        assert finding.origin.code == line
+
+
 @pytest.mark.parametrize("entry", BROKEN, ids=lambda entry: entry.name)
 def test_right_programs_raise_none_unasked(entry: Broken) -> None:
     report = check(entry.repaired(), entry.inputs, entry.assume, replay=False)

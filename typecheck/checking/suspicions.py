@@ -136,9 +136,8 @@ def swapped_sizes(subject: ReportPath) -> Suspected:
     """
     report = subject.report
     for given in subject.path.program.inputs:
-        if given.parameter or not isinstance(given.type, Tensor):
-            continue
-        names = [name for dim in given.type.shape if (name := _name(dim)) in report.dims]
+        shape = given.type.shape if isinstance(given.type, Tensor) else ()
+        names = [name for dim in shape if (name := _name(dim)) in report.dims]
         for place, name in enumerate(names):
             equals = report.dims[name].equals
             other = _name(equals) if equals is not None else ""
