@@ -424,7 +424,7 @@ class _PathReading:
     ) -> None:
         """Some data get through at some sizes of a region; those at which none do are refused."""
         needs = implies(region, any_of(runs))
-        if not system.incomplete and self._judge.ask(needs, self._domain.assumptions) is not Answer.ALWAYS:
+        if not system.incomplete and not self._judge.follows(needs, self._domain.assumptions):
             self._add(self.requirements, replace(requirement, needs=needs))
 
     def _fails_always(self, region: Formula, runs: Mapping[Formula, frozenset[Formula]]) -> bool:

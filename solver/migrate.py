@@ -189,7 +189,7 @@ def spelt(judge: Judge, formulas: Sequence[Formula], domain: Domain, value: Valu
     ends = [depth(domain.symbols, part.name) for part in row]
     leading, trailing = min(first for first, _ in ends), min(last for _, last in ends)
     sure = 0
-    while sure < leading + trailing and judge.ask(ge(dims, sure + 1), formulas) is Answer.ALWAYS:
+    while sure < leading + trailing and judge.follows(ge(dims, sure + 1), formulas):
         sure += 1
     last = min(max(trailing - max(p.stop for p in row), 0), sure)
     first = 0 if len(row) > 1 else min(max(leading - row[0].start, 0), sure - last)

@@ -15,14 +15,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import product as combinations
 from math import inf
-from typing import Any, Final, NoReturn, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from msgspec import structs
 
 from ..ir.language import (
-    Cases,
     Context,
-    Direction,
     Generated,
     Layout,
     Refused,
@@ -37,13 +35,14 @@ from ..ir.program import is_numbers, parts_of
 from ..ir.system import Domain
 from ..terms.dims import Dim, Term, maximum, substitute, sym, symbols
 from ..terms.equations import Equations
-from ..terms.formula import Formula, all_of, any_of, eq, free_symbols, ge, le, negate
+from ..terms.formula import Formula, all_of, any_of, eq, free_symbols, ge, le
 from ..terms.intervals import Bounds
 from ..terms.parts import Row, RowPart, count, depth, dim_at, rank
 from ..terms.relations import Relation, relation
 from ..terms.rows import DEEPEST, Deeper, as_dim, has_rows, is_dim, names, place_of, rank_of, row_of
 from .broadcasting import broadcast
 from .known import Known, exactly
+from .trying import Trying
 
 Named: TypeAlias = Mapping[str, Any]
 ROUNDS: Final = 64
@@ -737,32 +736,13 @@ def _at(named: Named, ranks: Mapping[str, int]) -> dict[str, Any]:
     return _mapped(named, spelt)
 
 
-class _Undecided(Exception):
-    """Raised where a rule that is tried needs more than the ranks."""
-
-
-class _Scout(Context):
+class _Scout(Trying):
     """A context that notices refusals only."""
 
     def __init__(self, g: Caller) -> None:
-        self._g = g
-
-    def require(
-        self,
-        formula: Formula,
-        reason: str,
-        error: type[Exception] = RuntimeError,
-        *,
-        by_data: bool = False,
-    ) -> None:
-        if formula is not True and self._g.bounds.certain(negate(formula)):
-            raise Refused(reason, error)
-
-    def refuse(self, reason: str, error: type[Exception] = RuntimeError) -> NoReturn:
-        raise Refused(reason, error)
-
-    def approximate(self, reason: str, may: Direction = "both", where: Formula = True) -> None:
-        pass
+        self.bounds = g.bounds
+        self.without_data, self.range_of = g.without_data, g.range_of  # type: ignore[method-assign]
+        self.is_identity, self.is_data = g.is_identity, g.is_data  # type: ignore[method-assign]
 
     def fresh(
         self, hint: str, low: Dim | None, high: Dim | None, also: Callable[[Term], Formula] | None = None
@@ -774,46 +754,6 @@ class _Scout(Context):
 
     def stored(self, tensor: Tensor) -> Term:
         return sym("stored_")
-
-    def memory_of(self, tensor: Tensor) -> tuple[Dim, Dim] | None:
-        raise _Undecided
-
-    def at_rest(self, target: Tensor) -> Formula:
-        raise _Undecided
-
-    def layouts(self, tensor: Tensor) -> None:
-        raise _Undecided
-
-    def unchecked(self, formula: Formula) -> None:
-        """Refuses nothing."""
-
-    def certain(self, formula: Formula) -> bool:
-        return self._g.bounds.certain(formula)
-
-    def without_data(self, tensor: Tensor, *, numbers: bool = False) -> tuple[Cases, Formula]:
-        return self._g.without_data(tensor, numbers=numbers)
-
-    def range_of(self, tensor: Tensor) -> tuple[Dim | float | None, Dim | float | None]:
-        return self._g.range_of(tensor)
-
-    def is_identity(self, tensor: Tensor) -> bool:
-        return self._g.is_identity(tensor)
-
-    def is_data(self, dim: Dim) -> bool:
-        return self._g.is_data(dim)
-
-    def at_least(self, dim: Dim, bound: int) -> bool:
-        return self._g.at_least(dim, bound)
-
-    def number(self, dim: Dim) -> int:
-        if isinstance(dim, int):
-            return dim
-        raise _Undecided
-
-    def choose(self, formula: Formula, reason: str) -> bool:
-        if isinstance(formula, bool):
-            return formula
-        raise _Undecided
 
 
 def _deepened(

@@ -11,16 +11,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 from msgspec import structs
 
-from ..ir.language import LOOSE, Cases, Direction, Refused, Situation, Slice, Tensor, Value, tensors
+from ..ir.language import LOOSE, Refused, Situation, Slice, Tensor, Value, tensors
 from ..terms.dims import Apply, Atom, Dim, Term, coefficients, lone, mapped, substitute
 from ..terms.equations import Equations
-from ..terms.formula import And, Compare, Formula, Or, all_of, any_of, compare, eq, ge, negate
+from ..terms.formula import And, Compare, Formula, Or, all_of, any_of, compare, eq, ge
 from ..terms.intervals import Bounds
 from .known import Known, Made, Rule
+from .trying import Trying, Undecided
 
 MOST_CASES: Final = 400
 """At most this many cases are examined for one tensor."""
@@ -31,15 +32,11 @@ _TO_THREE: Final = 2
 """Sizes up to this have a case each; one more case covers all greater ones."""
 
 
-class LayoutUndecided(Exception):
-    """Raised where the layout depends on more than is known in this case."""
-
-
 @dataclass(slots=True)
-class SizeCase(Situation):
+class SizeCase(Trying, Situation):
     """A context in which some sizes are numbers and others have larger lower bounds.
 
-    Rules are applied again in it; their requirements are recorded already.
+    Rules are applied again in it; what they state is recorded for all sizes already.
     """
 
     numbers: Mapping[Atom, int]
@@ -113,7 +110,7 @@ class SizeCase(Situation):
                 order[id(one)] = one
             elif one.layout in LOOSE and id(one) not in order and id(one) not in self.found:
                 if id(one) not in self.made or len(order) > LONGEST:
-                    raise LayoutUndecided
+                    raise Undecided
                 _, made = self.made[id(one)]
                 waiting.append((one, True))
                 waiting.extend((each, False) for each in tensors(tuple(made.named.values())))
@@ -124,87 +121,18 @@ class SizeCase(Situation):
         result = made.rule(self, self._named(made))
         part = result if made.place is None else result[made.place] if isinstance(result, tuple) else None
         if not isinstance(part, Tensor) or part.layout in LOOSE:
-            raise LayoutUndecided
+            raise Undecided
         shape, layout = tuple(self.here(n) for n in tensor.shape), self.here(part.layout)
         self.found[id(tensor)] = structs.replace(part, shape=shape, layout=layout, elements=None)
 
     def _named(self, made: Made) -> dict[str, Any]:
         return {name: self.here(value) for name, value in made.named.items()}
 
-    def require(
-        self,
-        formula: Formula,
-        reason: str,
-        error: type[Exception] = RuntimeError,
-        *,
-        by_data: bool = False,
-    ) -> None:
-        """Checks a requirement, which is recorded for all sizes already: where it cannot hold, the call does
-        not run in this case.
-        """
-        if formula is False or self.bounds.certain(negate(formula)):
-            raise Refused(reason, error)
-
-    def refuse(self, reason: str, error: type[Exception] = RuntimeError) -> NoReturn:
-        raise Refused(reason, error)
-
-    def approximate(self, reason: str, may: Direction = "both", where: Formula = True) -> None:
-        """Ignores the note, which is recorded for all sizes already."""
-
-    def certain(self, formula: Formula) -> bool:
-        return self.bounds.certain(formula)
-
-    def fresh(
-        self, hint: str, low: Dim | None, high: Dim | None, also: Callable[[Term], Formula] | None = None
-    ) -> Term:
-        raise LayoutUndecided
-
-    def trues(self, mask: Tensor) -> Dim:
-        raise LayoutUndecided
-
-    def stored(self, tensor: Tensor) -> Dim:
-        raise LayoutUndecided
-
-    def without_data(self, tensor: Tensor, *, numbers: bool = False) -> tuple[Cases, Formula]:
-        raise LayoutUndecided
-
-    def range_of(self, tensor: Tensor) -> tuple[Dim | float | None, Dim | float | None]:
-        raise LayoutUndecided
-
-    def is_identity(self, tensor: Tensor) -> bool:
-        raise LayoutUndecided
-
-    def is_data(self, dim: Dim) -> bool:
-        raise LayoutUndecided
-
-    def memory_of(self, tensor: Tensor) -> tuple[Dim, Dim] | None:
-        return None
-
-    def at_rest(self, target: Tensor) -> Formula:
-        raise LayoutUndecided
-
-    def unchecked(self, formula: Formula) -> None:
-        """Ignores the condition, which is recorded for all sizes already."""
+    def memory_of(self, tensor: Tensor) -> None:
+        """Returns None: it is not known in a case."""
 
     def layouts(self, tensor: Tensor) -> None:
         """Returns None: a case is not divided into cases."""
-
-    def at_least(self, dim: Dim, bound: int) -> bool:
-        return self.bounds.at_least(dim, bound)
-
-    def number(self, dim: Dim) -> int:
-        if isinstance(dim, int):
-            return dim
-        raise LayoutUndecided
-
-    def choose(self, formula: Formula, reason: str) -> bool:
-        if isinstance(formula, bool):
-            return formula
-        if self.bounds.certain(formula):
-            return True
-        if self.bounds.certain(negate(formula)):
-            return False
-        raise LayoutUndecided
 
 
 def cases_of(
@@ -238,7 +166,7 @@ def _found(
             found.append((case, case.tensor(tensor)))
         except Refused:
             continue
-        except LayoutUndecided:
+        except Undecided:
             at_least = case.bounds.at_least
             atom = next((a for a in atoms if a not in sizes and not at_least(lone(a), most + 1)), None)
             if atom is None or not at_least(lone(atom), 0):

@@ -23,7 +23,6 @@ from math import lcm, prod
 from random import Random
 from typing import Final
 
-from ...constraints.ir.system import Answer
 from ...constraints.terms.dims import Dim, Symbol, Term, evaluate, linear_parts, substitute, sym, symbols
 from ...constraints.terms.formula import Formula, all_of, conjuncts, eq, negate, rewrite
 from ..tactics.judge import Judge
@@ -429,7 +428,7 @@ def proved(judge: Judge, box: Box, accepted: Iterable[Formula]) -> bool:
     """Returns whether the box lies within the accepted set, decided independently, in terms of the roots."""
     try:
         return all(
-            judge.ask(rewrite(f, box.sizes), box.ranges) is Answer.ALWAYS
+            judge.follows(rewrite(f, box.sizes), box.ranges)
             for part in accepted
             for f in conjuncts(part)
         )
@@ -439,4 +438,4 @@ def proved(judge: Judge, box: Box, accepted: Iterable[Formula]) -> bool:
 
 def is_all(judge: Judge, box: Box, accepted: Sequence[Formula]) -> bool:
     """Returns whether the box is the whole accepted set."""
-    return judge.ask(box.formula(), accepted) is Answer.ALWAYS
+    return judge.follows(box.formula(), accepted)

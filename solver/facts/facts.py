@@ -13,7 +13,7 @@ from itertools import combinations
 from math import gcd, inf, lcm
 
 from ...constraints.ir.language import Fact
-from ...constraints.ir.system import Answer, Domain
+from ...constraints.ir.system import Domain
 from ...constraints.terms.dims import Dim, Term, applications, evaluate, substitute, sym, symbols
 from ...constraints.terms.formula import (
     Compare,
@@ -279,6 +279,6 @@ def _equal_to(judge: Judge, name: str, earlier: Sequence[str], formulas: Sequenc
         rise, run = second[name] - first[name], second[root] - first[root]
         if rise and rise % run == 0:
             guess = rise // run * (sym(root) - first[root]) + first[name]
-            if judge.ask(eq(s, guess), relevant) is Answer.ALWAYS:
+            if judge.follows(eq(s, guess), relevant):
                 return guess
     return None

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations, product
 from math import inf
 
-from ...constraints.ir.system import Answer, Domain
+from ...constraints.ir.system import Domain
 from ...constraints.terms.dims import Dim, applications, sym
 from ...constraints.terms.formula import (
     Compare,
@@ -123,7 +123,7 @@ def _without_idle_parts(judge: Judge, formula: Formula, given: Sequence[Formula]
     parts = list(formula.parts) if isinstance(formula, Or) else []
     for part in parts.copy():
         fewer = any_of(p for p in parts if p is not part)
-        if judge.ask(fewer, given) is Answer.ALWAYS:
+        if judge.follows(fewer, given):
             parts.remove(part)
     return any_of(parts) if parts else formula
 

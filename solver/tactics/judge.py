@@ -3,10 +3,11 @@ trying, then by z3.
 
 z3 is imported when the first question gets that far.
 """
+
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -23,8 +24,6 @@ from . import cases, coordinates, corners, elimination, examples
 if TYPE_CHECKING:
     from ..backends.z3_backend import Z3Problem
 
-GRACE_S = 5.0
-"""Seconds beyond its budget in which the fast path still answers."""
 KEPT = 256
 THOUGHT = 1024
 ANSWERS = 4096
@@ -38,12 +37,6 @@ SHORT: Final = 4
 """Rows of at most this many dims are tried first."""
 OTHERS: Final = 4
 """Other sizes are sought this many times, where no rows agree with those found."""
-FEW = 10_000
-"""Z3's resource units for the first attempt at a question, before thorough deductions: milliseconds, and
-enough for most questions.
-"""
-SPLITS = 2
-"""A question is split at most this many times into one where a comparison holds and one where it does not."""
 Satisfiable: TypeAlias = Literal["sat", "unsat", "unknown"]
 Found: TypeAlias = tuple[Satisfiable, dict[str, int]]
 """An answer, with a satisfying assignment if it is `sat`."""
@@ -52,12 +45,32 @@ UNKNOWN: Final[Found] = "unknown", {}
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """The limits of deciding: seconds in all, and Z3's resource units per query, which repeat from run to
-    run.
-    """
+    """The limits of deciding."""
 
     seconds: float = 30.0
+    grace_s: float = 5.0
+    """Seconds beyond those in which the fast path still answers."""
     units: int = 3_000_000
+    """Z3's resource units per query, which repeat from run to run."""
+    few: int = 10_000
+    """Those of the first attempt at a goal: milliseconds, and enough for most goals."""
+    splits: int = 2
+    """A goal is split at most this many times into one where a comparison holds and one where it does not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """Formulas that are connected by their symbols, whose satisfiability is to be decided."""
+
+    part: tuple[Formula, ...]
+    units: int | None = None
+    """Z3's resource units per query, if they are less than the budget's."""
+    splits: int = 0
+    """The number of times that the goal may still be split."""
+
+
+Tactic: TypeAlias = "Callable[[Judge, Goal], Found | None]"
+"""A way to decide a goal. After None the next tactic is tried; any other answer is final."""
 
 
 @dataclass(slots=True)
@@ -85,8 +98,7 @@ def components(formulas: Iterable[Formula]) -> list[tuple[Formula, ...]]:
 
 @lru_cache(maxsize=256)
 def _components(formulas: tuple[Formula, ...]) -> tuple[tuple[tuple[Formula, ...], frozenset[str]], ...]:
-    """Returns components with their symbols: those without any first, then in order of their first conjunct.
-    """
+    """Returns components with their symbols: those without any first, then by their first conjunct."""
     parts = [*dict.fromkeys(c for f in formulas for c in conjuncts(f))]
     joined: dict[str, str] = {}  # a symbol to another one of its component, up to the one that stands for it
 
@@ -119,9 +131,7 @@ def connected(formulas: Iterable[Formula], names: Iterable[str]) -> tuple[Formul
     return tuple(f for f in dict.fromkeys(c for f in formulas for c in conjuncts(f)) if f in kept)
 
 
-def _apart(
-    parts: Iterable[Formula], names: Collection[str]
-) -> tuple[list[Formula], list[Formula]]:
+def _apart(parts: Iterable[Formula], names: Collection[str]) -> tuple[list[Formula], list[Formula]]:
     """Returns the parts that mention the names, and the others."""
     about: list[Formula] = []
     rest: list[Formula] = []
@@ -144,14 +154,14 @@ class Judge:
         self._thought = 0
         self._patience = cases.Patience()
         self._answers: dict[tuple[Formula, ...], Found] = {}
-        self._problem: Z3Problem | None = None
-        self._tries: Z3Problem | None = None
+        self._problems: dict[bool, Z3Problem] = {}
+        """The problem of z3, and the one for short attempts: by whether questions are asked afresh."""
         self.model: dict[str, int] = {}
         """An assignment that satisfies the last question to `satisfiable`, if the answer was `sat`."""
 
     @property
     def stats(self) -> Stats:
-        problems = [p for p in (self._problem, self._tries) if p is not None]
+        problems = self._problems.values()
         return Stats(
             self.questions,
             sum(p.queries for p in problems),
@@ -185,7 +195,7 @@ class Judge:
     @property
     def hurried(self) -> bool:
         """Returns whether the time of the fast path has run out as well."""
-        return self._spent > self.budget.seconds + GRACE_S
+        return self._spent > self.budget.seconds + self.budget.grace_s
 
     def _nothing(self, thorough: bool = False) -> Consequences:
         return Consequences((), lambda: self.hurried, thorough)
@@ -277,7 +287,7 @@ class Judge:
         `units` bounds the effort of z3 for a component, if it is less than the budget.
         """
         self.questions += 1
-        answer, model = self._together(formulas, units, SPLITS)
+        answer, model = self._together(formulas, units, self.budget.splits)
         self.model = dict.fromkeys(names, 2) | model if answer == "sat" else {}
         return answer
 
@@ -287,7 +297,7 @@ class Judge:
         hard = [part for part in parts if self._easily(part)[0] == "unknown"]
         found = [self._easily(part) for part in parts if part not in hard]
         if all(answer == "sat" for answer, _ in found):
-            found += [self._with_effort(part, units, splits) for part in hard]
+            found += [self._with_effort(Goal(part, units, splits)) for part in hard]
         answers = [answer for answer, _ in found]
         if "unsat" in answers or "unknown" in answers:
             return ("unsat" if "unsat" in answers else "unknown"), {}
@@ -305,70 +315,70 @@ class Judge:
             )
         return self._answers[part]
 
-    def _with_effort(self, part: tuple[Formula, ...], units: int | None, splits: int) -> Found:
-        """Returns the answer for a component by the first effort that finds one."""
+    def _with_effort(self, goal: Goal) -> Found:
+        """Returns the answer of the first tactic that has one."""
         if self.exhausted:
             return UNKNOWN
-        efforts = self._efforts(part, units, splits)
-        found = next((found for found in efforts if found[0] != "unknown"), UNKNOWN)
+        found = next((found for tactic in TACTICS if (found := tactic(self, goal)) is not None), UNKNOWN)
         if found[0] != "unknown":
-            self._answers[part] = found
+            self._answers[goal.part] = found
         return found
 
-    def _efforts(self, part: tuple[Formula, ...], units: int | None, splits: int) -> Iterator[Found]:
-        """Yields answers in order of cost: by z3 within few units; by residue classes; by thorough
-        deductions; by solving for one symbol at a time; and finally by z3 on the deduced facts, within the
-        full budget.
+    def _quickly(self, goal: Goal) -> Found | None:
+        """Returns z3's answer within few units."""
+        found = self._with_z3(goal.part, self.known(goal.part), (goal.part,), self.budget.few, afresh=False)
+        return None if found[0] == "unknown" else found
 
-        Where a comparison decides many disjunctions, the answers with it and with its negation replace all
-        steps but the first.
+    def _split(self, goal: Goal) -> Found | None:
+        """Returns the answer from those where a comparison holds and where it does not, if it decides many
+        disjunctions.
         """
-        yield self._with_z3(part, self.known(part), (part,), FEW, afresh=False)
-        if splits and (by := cases.deciding(part)) is not None:
-            yield self._split(part, by, units, splits - 1)
-            return
-        if splits:
-            yield self._by_classes(part)
-        known = self.settled(part)
-        if known.contradictory:
-            yield "unsat", {}
-        if (model := coordinates.find(known, part)) is not None:
-            yield "sat", model
-        yield self._with_z3(part, known, (tuple(known.facts), part), units)
-
-    def _split(self, part: tuple[Formula, ...], by: Formula, units: int | None, splits: int) -> Found:
-        """Returns the answer for a component by those with the comparison and with its negation."""
+        by = cases.deciding(goal.part) if goal.splits else None
+        if by is None:
+            return None
         answers = []
         for side in (by, negate(by)):
-            answer, values = self._together((side, *(cases.under(side, f) for f in part)), units, splits)
+            parts = (side, *(cases.under(side, f) for f in goal.part))
+            answer, values = self._together(parts, goal.units, goal.splits - 1)
             if answer == "sat":
-                model = examples.completed(self.known((side,)), values, part)
+                model = examples.completed(self.known((side,)), values, goal.part)
                 if model is not None:
                     return "sat", model
             answers.append(answer)
-        return ("unsat" if answers == ["unsat", "unsat"] else "unknown"), {}
+        return ("unsat", {}) if answers == ["unsat", "unsat"] else UNKNOWN
 
-    def _by_classes(self, part: tuple[Formula, ...]) -> Found:
-        """Returns the answer for a component by those for the residue classes of its symbols, within few
-        units each, if the classes leave no divisions.
+    def _by_classes(self, goal: Goal) -> Found | None:
+        """Returns the answer from those for the residue classes of the symbols, within few units each, if the
+        classes leave no divisions.
         """
-        known = self.known(part)
-        parts = residues.classes(known, part)
+        known = self.known(goal.part)
+        parts = residues.classes(known, goal.part) if goal.splits else []
         for sizes in parts:
             try:
-                inside = [rewrite(formula, sizes) for formula in part]
+                inside = [rewrite(formula, sizes) for formula in goal.part]
             except ZeroDivisionError:
-                return UNKNOWN
+                return None
             if residues.divided(inside):
-                return UNKNOWN
-            answer, values = self._together(inside, FEW, 0)
+                return None
+            answer, values = self._together(inside, self.budget.few, 0)
             if answer == "sat":
                 at = {name: evaluate(dim, {name: 2} | values) for name, dim in sizes.items()}
-                model = examples.completed(known, values | at, part)
-                return UNKNOWN if model is None else ("sat", model)
+                model = examples.completed(known, values | at, goal.part)
+                return None if model is None else ("sat", model)
             if answer == "unknown":
-                return UNKNOWN
-        return ("unsat", {}) if parts else UNKNOWN
+                return None
+        return ("unsat", {}) if parts else None
+
+    def _thoroughly(self, goal: Goal) -> Found:
+        """Returns the answer by thorough deductions, by solving for one symbol at a time, or by z3 on the
+        deduced facts within the full budget.
+        """
+        known = self.settled(goal.part)
+        if known.contradictory:
+            return "unsat", {}
+        if (model := coordinates.find(known, goal.part)) is not None:
+            return "sat", model
+        return self._with_z3(goal.part, known, (tuple(known.facts), goal.part), goal.units)
 
     def _with_z3(
         self,
@@ -384,7 +394,7 @@ class Judge:
         For a form that follows from the component, a model counts only if it satisfies the component, too.
         Short attempts have a problem of their own, which no hard question slows down.
         """
-        problem = self._z3() if afresh else self._z3_for_tries()
+        problem = self._z3(afresh)
         for form in dict.fromkeys(forms):
             answer = problem.check(form, units, afresh=afresh)
             if answer == "unsat":
@@ -432,7 +442,7 @@ class Judge:
         rest = [f for f in dict.fromkeys(formulas) if not {*refused}.isdisjoint(conjuncts(f))]
         if not rest:
             return tuple(formulas)
-        problem = self._problem or self._tries
+        problem = self._problems.get(True) or self._problems.get(False)
         if problem is not None and problem.check(rest) == "unsat":
             rest = list(problem.core())
         kept: list[Formula] = []
@@ -505,17 +515,14 @@ class Judge:
         without = project(all_of(about), left, max(self.budget.seconds - self._spent, 0.0))
         return None if without is None else all_of((*rest, without))
 
-    def _z3(self) -> Z3Problem:
-        if self._problem is None:
-            self._problem = self._new_problem()
-        return self._problem
+    def _z3(self, afresh: bool) -> Z3Problem:
+        if afresh not in self._problems:
+            from ..backends.z3_backend import Z3Problem
 
-    def _z3_for_tries(self) -> Z3Problem:
-        if self._tries is None:
-            self._tries = self._new_problem()
-        return self._tries
+            left = max(self.budget.seconds - self._spent, 0.0)
+            self._problems[afresh] = Z3Problem(left, self.budget.units)
+        return self._problems[afresh]
 
-    def _new_problem(self) -> Z3Problem:
-        from ..backends.z3_backend import Z3Problem
 
-        return Z3Problem(max(self.budget.seconds - self._spent, 0.0), self.budget.units)
+TACTICS: Final[tuple[Tactic, ...]] = Judge._quickly, Judge._split, Judge._by_classes, Judge._thoroughly
+"""In order of cost."""

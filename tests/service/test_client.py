@@ -186,7 +186,7 @@ DONE = {"id": "0" * 20, "state": "done", "verdict": "proved"}
 
 def talking_to(*answers: httpx.Response | Exception) -> tuple[Client, Answers]:
     client, transport = Client("http://testserver"), Answers(*answers)
-    client._http = httpx.Client(base_url="http://testserver", transport=transport)
+    client._blocking._http = httpx.Client(base_url="http://testserver", transport=transport)
     return client, transport
 
 

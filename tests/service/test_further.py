@@ -11,7 +11,7 @@ from serving import FIXTURES, Running, free_port
 
 from anyshape.typecheck.gradual.branching import branches
 from anyshape.typecheck.gradual.migrating import migrate
-from anyshape.typecheck.remote.client import Client, ServiceError
+from anyshape.typecheck.remote.client import Client, ServiceError, _result
 from anyshape.typecheck.service.work.questions import Question, answer
 
 SPEC = "x: float32[b, h]"
@@ -104,13 +104,7 @@ def test_types_have_to_be_asked_for(client: Client) -> None:
     asked = client.submit(straight, SPEC)
     client.report(asked.id)
     with pytest.raises(ServiceError, match="kind migrate"):
-        client._run(_migration(asked.id))
-
-
-def _migration(id: str) -> Any:
-    from anyshape.typecheck.remote.client import _json
-
-    return _json("GET", f"/v1/checks/{id}/migration")
+        _result(client._blocking._json("GET", f"/v1/checks/{asked.id}/migration"))
 
 
 def test_a_program_that_never_runs_has_no_types() -> None:

@@ -48,6 +48,11 @@ def positions(x: Tensor) -> Tensor:
     return t.view(-1, 1) - t
 
 
+def broadcast_on_purpose(x: Tensor, y: Tensor) -> Tensor:
+    one, other = torch.broadcast_tensors(x, y)
+    return torch.ops.aten.mse_loss(one, other)
+
+
 @pytest.mark.filterwarnings("ignore:Using a target size", "ignore:Implicit dimension")
 @pytest.mark.parametrize(
     "target, inputs, expected",
@@ -61,12 +66,14 @@ def positions(x: Tensor) -> Tensor:
         (lambda x, y: F.mse_loss(COLUMN(x), y), "x: [b, 4]; y: [b]", {Code.LOSS_BROADCAST}),
         (lambda x, y: nn.L1Loss()(COLUMN(x), y), "x: [b, 4]; y: [b]", {Code.LOSS_BROADCAST}),
         (lambda x, y: F.mse_loss(COLUMN(x), y), "x: [b, 4]; y: [b, 1]", set()),
+        (broadcast_on_purpose, "x: [b, 1]; y: [b]", set()),
         (lambda x: x.softmax(0), "x: [b, c]", {Code.BATCH_SOFTMAX}),
         (lambda x: x.log_softmax(-2), "x: [batch, c]", {Code.BATCH_SOFTMAX}),
         (lambda x: nn.Softmax()(x), "x: [b, t, 4]", {Code.BATCH_SOFTMAX}),
         (lambda x: x.softmax(0), "x: [t, b]", set()),  # over time
         (lambda x: x.softmax(0), "x: [b]", set()),
         (lambda x: x.view(4, -1), "x: [b, 4]", {Code.MIXED_BATCH}),
+        (lambda x, y: x.view(x.shape[0] + y.shape[0], -1), "x: [b, t]; y: [c]", {Code.MIXED_BATCH}),
         (lambda x: x.view(-1, 2), "x: [b, 4]", set()),
         (lambda x: x.flatten(0, 1), "x: [b, t, 4]", set()),
         (lambda x: x + 1 if x.shape[0] > 0 else x, "x: [b, 4]", {Code.IDLE_BRANCH}),
@@ -76,10 +83,38 @@ def positions(x: Tensor) -> Tensor:
         (lambda x: nn.Linear(8, 2)(x), "x: [b, 8]", set()),
         (lambda x: x @ x, "x: [h, w]", {Code.SWAPPED_SIZES}),
         (lambda x: x @ x, "x: [h, h]", set()),
+        (lambda n, x: x * n, "n: int; x: [h, w]", set()),
     ],
 )  # fmt: skip
 def test_what_is_suspected(target: Callable[..., Any], inputs: str, expected: set[Code]) -> None:
     assert codes(target, inputs) == expected
+
+
+class OfOneLine(nn.Module):
+    def __init__(self, function: Callable[..., Tensor]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: Tensor, y: Tensor, z: Tensor) -> Tensor:
+        return self.function(x, y, z)
+
+
+@pytest.mark.filterwarnings("ignore:Using a target size")
+@pytest.mark.parametrize(
+    "function, expected",
+    [
+        (lambda x, y, z: F.mse_loss(x, z), {Code.LOSS_BROADCAST}),
+        (lambda x, y, z: torch.broadcast_tensors(x, z)[0].relu(), set()),
+        (lambda x, y, z: torch.ops.aten.mse_loss(x @ y, x), set()),
+    ],
+)
+def test_calls_that_an_exported_program_has_on_one_line(
+    function: Callable[..., Tensor], expected: set[Code]
+) -> None:
+    """Their origins are equal, for a saved program has no columns."""
+    given = torch.rand(3, 1), torch.rand(1, 1), torch.rand(3)
+    report = check(torch.export.export(OfOneLine(function), given), suspect=["all"])
+    assert {f.code for f in report.findings} & {*SUSPICIONS} == expected
 
 
 def test_an_assumption_fixes_a_symbol_on_purpose() -> None:
@@ -94,6 +129,20 @@ def test_the_line_of_a_symbol_is_the_one_that_imposes_it() -> None:
     (finding,) = [f for f in check(target, "x: [h, w]").findings if f.code is Code.SWAPPED_SIZES]
     assert finding.origin.code == "return y @ y"
     assert finding.message == "x is declared with h and w, and they have to be equal"
+
+
+def test_lines_that_impose_something_else_are_not_shown() -> None:
+    def before(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        z = y.view(-1, 2)
+        return x @ x, z
+
+    def after(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        z = x @ x
+        return z, y.view(-1, 2)
+
+    for target, line in ((before, "return x @ x, z"), (after, "z = x @ x")):
+        (finding,) = [f for f in check(target, "x: [h, w]; y: [n]").findings if f.code is Code.SWAPPED_SIZES]
+        assert finding.origin.code == line
 
 
 @pytest.mark.parametrize("entry", BROKEN, ids=lambda entry: entry.name)

@@ -339,7 +339,6 @@ def _hint(size: Any) -> int | None:
 
 
 _USER: Final = frozenset({"user_input", "constant_input"})
-_USER_OUTPUTS: Final = frozenset({"user_output", "loss_output"})
 _LABELS: Final[Mapping[str, str]] = {
     "parameter": "parameter_name", "buffer": "buffer_name", "tensor_constant": "tensor_constant_name",
 }  # fmt: skip

@@ -11,7 +11,7 @@ from typing import Any, Final
 from ...constraints.engine.generate import Generator, nowhere
 from ...constraints.engine.memory import COPYING, Region, clash, lies_there, meets, require_apart
 from ...constraints.engine.overlap import ITERATED, OUT, UNCHECKED, Overlap, refused
-from ...constraints.engine.unit_sizes import LayoutUndecided
+from ...constraints.engine.trying import Undecided
 from ...constraints.ir.language import LOOSE, Layout, Slice, Tensor, Value, tensors
 from ...constraints.ir.program import Node, Origin
 from ...constraints.terms.formula import Formula, all_of, any_of, eq, ne, negate
@@ -151,7 +151,7 @@ def _in_cases(generator: Generator, checked: Overlap, written: Region, read: Reg
     for case, _ in cases or ():
         try:
             one, other = (Region(case.here(r.tensor), case.here(r.start), r.is_cut) for r in (written, read))
-        except LayoutUndecided:
+        except Undecided:
             return None
         if (overlapping := _overlapping(checked, one, other)) is None:
             return None

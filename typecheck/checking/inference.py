@@ -183,7 +183,7 @@ class _Judging:
         seen: set[Formula] = {True}
         for formula in self.shared.relations:
             reduced = rewrite(formula, self.meaning)
-            if reduced in seen or self.oracle.judge.ask(reduced, self.needed) is Answer.ALWAYS:
+            if reduced in seen or self.oracle.judge.follows(reduced, self.needed):
                 continue
             seen.add(reduced)
             relation = self._judged(InferredRelation(formula, _in_words(formula, self.shared), "unknown"))

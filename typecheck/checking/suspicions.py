@@ -1,4 +1,4 @@
-"""Suspicions: what runs, and is probably not meant. Each is a function from a checked program to findings.
+"""Suspicions: what runs, and is probably not meant. Each is a function from a checked program to messages.
 
 Those that correct programs hardly ever raise are on (`codes.py` says which); the others are asked for by
 name.
@@ -53,7 +53,8 @@ class ReportPath:
 
 _BATCHES: Final = frozenset({"b", "batch", "batch_size", "bs", "bsz", "n", "batches", "samples"})
 
-Suspicion: TypeAlias = Callable[[ReportPath], Iterator[Finding]]
+Suspected: TypeAlias = Iterator[tuple[str, Node | Origin]]
+"""Messages, each with the call or the line that it is about."""
 
 
 def wanted(names: Collection[str]) -> frozenset[Code]:
@@ -71,8 +72,15 @@ def suspected(report: Report, system: System, names: Collection[str] = ()) -> Re
     if path is None:
         return report
     subject, on = ReportPath(report, path), wanted(names)
-    found = [f for code, suspicion in TABLE.items() if code in on for f in suspicion(subject)]
+    asked = ((code, suspicion) for code, suspicion in TABLE.items() if code in on)
+    found = [_finding(code, *one) for code, suspicion in asked for one in suspicion(subject)]
     return replace(report, findings=(*report.findings, *dict.fromkeys(found)))
+
+
+def _finding(code: Code, message: str, at: Node | Origin) -> Finding:
+    if isinstance(at, Origin):
+        return make(code, message, at)
+    return replace(make(code, message, at.origin), op=at.op)
 
 
 def _name(dim: Dim) -> str:
@@ -88,7 +96,7 @@ _MEANT: Final = frozenset({"unsqueeze", "getitem", "view", "reshape", "expand", 
 """Code that makes a column by these operators means it to broadcast."""
 
 
-def row_column(subject: ReportPath) -> Iterator[Finding]:
+def row_column(subject: ReportPath) -> Suspected:
     """[n, 1] with [n] gives [n, n]"""
     for node in subject.path.program.nodes:
         if node.op.rstrip("_") not in _ARITHMETIC:
@@ -101,13 +109,13 @@ def row_column(subject: ReportPath) -> Iterator[Finding]:
                 if outer and floats and isinstance(row.shape[0], Term) and subject.maker(id) not in _MEANT:
                     n = row.shape[0]
                     message = f"a column {column} and a row {row} broadcast to [{n}, {n}]"
-                    yield replace(make(Code.ROW_COLUMN, message, node.origin), op=node.op)
+                    yield message, node
 
 
 _LOSSES: Final = frozenset({"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"})
 
 
-def loss_broadcast(subject: ReportPath) -> Iterator[Finding]:
+def loss_broadcast(subject: ReportPath) -> Suspected:
     """[b, 1] and [b]: the loss compares each of one with each of the other."""
     nodes = subject.path.program.nodes
     for before, node in pairwise(nodes):
@@ -116,36 +124,35 @@ def loss_broadcast(subject: ReportPath) -> Iterator[Finding]:
         shapes = [value for _, value in subject.operands(before)]
         if len({value.shape for value in shapes}) > 1:
             message = f"{node.op} broadcasts {' and '.join(map(str, shapes))}"
-            yield replace(make(Code.LOSS_BROADCAST, message, node.origin), op=node.op)
+            yield message, node
 
 
 # ---- symbols
 
 
-def swapped_sizes(subject: ReportPath) -> Iterator[Finding]:
+def swapped_sizes(subject: ReportPath) -> Suspected:
     """Yields findings for two sizes of one input that have different names, although only equal ones are
     accepted.
     """
     report = subject.report
     for given in subject.path.program.inputs:
-        if given.parameter or not isinstance(given.type, Tensor):
-            continue
-        names = [name for dim in given.type.shape if (name := _name(dim)) in report.dims]
+        shape = given.type.shape if isinstance(given.type, Tensor) else ()
+        names = [name for dim in shape if (name := _name(dim)) in report.dims]
         for place, name in enumerate(names):
             equals = report.dims[name].equals
             other = _name(equals) if equals is not None else ""
             if other in names[:place]:
                 message = f"{given.name} is declared with {other} and {name}, and they have to be equal"
-                yield make(Code.SWAPPED_SIZES, message, _imposing(report, name))
+                yield message, _imposing(report, name)
 
 
-def fixed_symbol(subject: ReportPath) -> Iterator[Finding]:
+def fixed_symbol(subject: ReportPath) -> Suspected:
     """A symbol that has one value left, of those that were declared."""
     report = subject.report
     for name, fact in report.dims.items():
         if fact.divisor == 0 and fact.exact and _declared_wider(report, name, fact.remainder):
             message = f"{name} is declared as a symbol, and only runs as {fact.remainder}"
-            yield make(Code.FIXED_SYMBOL, message, _imposing(report, name))
+            yield message, _imposing(report, name)
 
 
 def _declared_wider(report: Report, name: str, value: int) -> bool:
@@ -167,7 +174,7 @@ def _imposing(report: Report, name: str) -> Origin:
 # ---- the batch
 
 
-def batch_softmax(subject: ReportPath) -> Iterator[Finding]:
+def batch_softmax(subject: ReportPath) -> Suspected:
     """softmax over dim 0 of [b, …]: the samples compete."""
     batch = subject.batch
     for node in subject.path.program.nodes:
@@ -176,10 +183,10 @@ def batch_softmax(subject: ReportPath) -> Iterator[Finding]:
             for _, value in subject.operands(node):
                 if value.rank > 1 and dim in (0, -value.rank) and _name(value.shape[0]) == batch:
                     message = f"{node.op} over dimension 0 of {value}, which is the batch"
-                    yield replace(make(Code.BATCH_SOFTMAX, message, node.origin), op=node.op)
+                    yield message, node
 
 
-def mixed_batch(subject: ReportPath) -> Iterator[Finding]:
+def mixed_batch(subject: ReportPath) -> Suspected:
     """[b, …] viewed so that samples share a row: the first size is no multiple of b any more."""
     batch = subject.batch
     for node in subject.path.program.nodes:
@@ -192,7 +199,7 @@ def mixed_batch(subject: ReportPath) -> Iterator[Finding]:
             first = before.rank > 0 and _name(before.shape[0]) == batch
             if first and there and not _is_multiple(result.shape[0], batch):
                 message = f"{before} becomes {result}: samples of the batch share a row"
-                yield replace(make(Code.MIXED_BATCH, message, node.origin), op=node.op)
+                yield message, node
 
 
 def _is_multiple(dim: Dim, name: str) -> bool:
@@ -204,15 +211,15 @@ def _is_multiple(dim: Dim, name: str) -> bool:
 # ---- branches, precision
 
 
-def idle_branch(subject: ReportPath) -> Iterator[Finding]:
+def idle_branch(subject: ReportPath) -> Suspected:
     """A branch on sizes that goes one way for all that is declared."""
     for branch in subject.report.branches:
         if branch.outcome == "eliminated" and branch.condition not in ("True", "False", ""):
             way = "always" if branch.taken else "never"
-            yield make(Code.IDLE_BRANCH, f"{branch.condition} is {way} so", branch.origin)
+            yield f"{branch.condition} is {way} so", branch.origin
 
 
-def lost_precision(subject: ReportPath) -> Iterator[Finding]:
+def lost_precision(subject: ReportPath) -> Suspected:
     """An operator after which shapes are not known, or not exactly, and how many calls that concerns."""
     nodes = subject.path.program.nodes
     for note in subject.path.notes:
@@ -227,12 +234,10 @@ def lost_precision(subject: ReportPath) -> Iterator[Finding]:
                 unknown += any(isinstance(subject.path.values[r], Dynamic) for r in node.results)
         what = f"{unknown} of them of unknown shape" if unknown else "with shapes that may not be exact"
         message = f"{concerned} calls depend on the result of {nodes[note.node].op}, {what}"
-        yield replace(
-            make(Code.LOST_PRECISION, message, nodes[note.node].origin), op=nodes[note.node].op
-        )
+        yield message, nodes[note.node]
 
 
-TABLE: Final[Mapping[Code, Suspicion]] = {
+TABLE: Final[Mapping[Code, Callable[[ReportPath], Suspected]]] = {
     Code.ROW_COLUMN: row_column,
     Code.LOSS_BROADCAST: loss_broadcast,
     Code.SWAPPED_SIZES: swapped_sizes,

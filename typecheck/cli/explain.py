@@ -10,7 +10,7 @@ from typing import Final
 
 from ...constraints.ir.spec_text import suggestion
 from ..project.config import ConfigError
-from ..report.codes import MEANINGS, Code
+from ..report.codes import Code
 from .common import Commands, command
 from .terminal import coloured
 
@@ -30,7 +30,7 @@ def run(options: argparse.Namespace) -> int:
     if options.code is None:
         wide = max(map(len, Code))
         for code in Code:
-            print(f"{code.ljust(wide)}  {MEANINGS[code].severity.ljust(7)}  {MEANINGS[code].summary}")
+            print(f"{code.ljust(wide)}  {code.severity.ljust(7)}  {code.summary}")
         return 0
     codes = [code.value for code in Code]
     if options.code not in codes:

@@ -17,7 +17,6 @@ from typing import Any, Final, Literal
 from ...constraints.ir.language import Tensor
 from ...constraints.ir.spec import Declared, Spec
 from ...constraints.ir.spec_text import parse_spec
-from ...constraints.ir.system import Answer
 from ...constraints.terms.dims import Dim, Term, evaluate, substitute, sym, symbols
 from ...constraints.terms.formula import Formula, conjuncts, free_symbols, ge
 from ...solver.facts import boxes
@@ -206,7 +205,7 @@ class _Chooser:
                 narrowed.append(_restricted(box, symbols(dim)))
 
     def _follows(self, formula: Formula, given: list[Formula]) -> bool:
-        return self.judge.ask(formula, given) is Answer.ALWAYS
+        return self.judge.follows(formula, given)
 
     def _other_ways(self, way: Formula, box: Box) -> GivenUp:
         """Returns the note that sizes on other paths are given up, with the path that the spec takes and the

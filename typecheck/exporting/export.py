@@ -25,6 +25,7 @@ import math
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 from torch.export import ExportedProgram
@@ -33,8 +34,6 @@ from ...constraints.engine.generate import Rules
 from ...constraints.ir.language import Fact
 from ...constraints.ir.spec import Spec
 from ...constraints.ir.spec_text import Inputs, SpecError
-from ...constraints.ir.system import Answer, Path
-from ...constraints.terms.dims import Dim
 from ...constraints.terms.formula import Formula, all_of, any_of, comparisons, conjuncts, negate
 from ...solver.facts.refine import simplify
 from ...solver.tactics.judge import Budget, Judge
@@ -45,13 +44,13 @@ from ..checking.clock import Progress
 from ..checking.target import TargetError
 from ..checking.trial import show
 from ..dim_specs.dynamic_shapes import DynamicShapes, GivenUp, of_report, tree_of
-from ..dim_specs.specs import DimSpec, Hint, Size
+from ..dim_specs.specs import DimSpec
 from ..dim_specs.torch_dims import to_torch
 from ..facade import Report
 from .attempts.comparing import Comparison
+from .attempts.goal import Goal
 from .attempts.program_needs import Needs, ProgramRequirement, needs
 from .attempts.second_traces import SecondTraces, same
-from .attempts.wanted import Wanted
 from .attempts.ways import WAYS, may_scan, ways_apart
 from .examples import example_inputs
 from .examples.example_sizes import example_sizes, inner_terms
@@ -67,17 +66,41 @@ PATIENCE: Final = 8.0
 
 Sizes: TypeAlias = Mapping[str, int]
 
-_HOW: Final = (
-    ("loops are scans, and no size is special", True, True),
-    ("no size is special", True, False),
-    ("0 and 1 are special", False, False),
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """A way to call `torch.export.export`."""
+
+    name: str
+    oblivious: bool
+    """True if sizes of 0 and 1 are treated like others."""
+    loops: bool
+    """True if loops over sizes become scans."""
+
+
+STRATEGIES: Final = (
+    Strategy("loops are scans, and no size is special", oblivious=True, loops=True),
+    Strategy("no size is special", oblivious=True, loops=False),
+    Strategy("0 and 1 are special", oblivious=False, loops=False),
 )
-"""The attempts, in order: a name, whether 0 and 1 are like other sizes, and whether loops become scans."""
+"""In the order in which they are tried: the first that gives a program wins."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A trace of the model, which may become the program."""
+
+    trace: Trace
+    example: Sizes
+    """The sizes that it was traced with."""
+    goal: Goal
+    straight: bool = False
+    """True if torch went straight on where the recorded model branched: at `max(n, 1)`, for example."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExtraRequirements:
-    """The requirements on sizes beyond those of the wanted sizes."""
+    """The requirements on sizes beyond those of the goal."""
 
     found: Needs
     """All known requirements of the program."""
@@ -93,10 +116,6 @@ class ExportError(TargetError):
     """Raised where torch cannot trace the model, whichever sizes it is given, with torch's message at each
     attempt.
     """
-
-
-class _NotWider(ExportError):
-    """A trace of another way than the first is no better."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +186,7 @@ def export(
         assumed += bounding(examined.report, finite)
         examined = _examined(model, inputs, assumed, budget_s, rules, tell)
     tell("export")
-    found = _Exporting(examined, default_rules() if rules is None else rules, tell).exported()
+    found = _exporting(examined, default_rules() if rules is None else rules, tell).exported()
     gc.collect()  # torch leaves knots that hold all weights, and Python looks for them far too rarely
     if finite is None:
         return found
@@ -191,180 +210,166 @@ def _examined(
 # ---- from the model to the program
 
 
+def _exporting(examined: Examined, rules: Rules, tell: Progress) -> _Exporting:
+    """Returns the goal of an export, with an example. Raises TargetError where no declared sizes run."""
+    spec, report, model = examined.spec, examined.report, examined.target.value
+    judge = Judge(Budget(4 * SECONDS))
+    shapes = of_report(report)
+    if shapes is None:
+        raise TargetError(f"{report.target} runs for none of the declared inputs", "check says why")
+    paths = paths_of(examined.system, judge, shapes.formula)
+    accepted, inner = conjuncts(report.supposed), inner_terms(spec, paths)
+    goal = Goal(spec, judge, accepted, shapes.way, conjuncts(shapes.way), inner)
+    example = example_sizes(shapes.box, spec, paths, goal.candidates())
+    if any(path.turns for path in examined.system.paths):  # too many paths to keep them separate
+        ways = ways_apart(model, goal, rules, example)
+        if ways and (best := of_report(replace(report, ways=ways))) is not None:
+            shapes, goal = best, goal.along(best.way)
+        example = example_sizes(shapes.box, spec, paths, goal.candidates())
+    fill = _fill(model, spec, report, example)
+    inputs = DimSpec(tree_of(spec, goal.varies, goal.varies))
+    return _Exporting(examined, model, spec, report, rules, tell, judge, shapes, goal, example, fill, inputs)
+
+
+def _fill(model: Any, spec: Spec, report: Report, example: Sizes) -> str:
+    """Returns the fill of the inputs with which the model runs, at these sizes or at smaller ones, which cost
+    less.
+    """
+    failed = ""
+    sizes = min((example, report.runs_at or example), key=lambda at: example_inputs.elements(spec, at))
+    for fill in example_inputs.FILLS:
+        try:
+            example_inputs.run(model, example_inputs.arguments(model, spec, sizes, fill))
+        except Exception as error:  # noqa: BLE001 (the user's program may raise anything; it is told)
+            failed = failed or f"{type(error).__name__}: {error}"
+            continue
+        return fill
+    raise TargetError(f"{report.target} fails at {show(sizes)}: {failed}")
+
+
+@dataclass(frozen=True, slots=True)
 class _Exporting:
-    def __init__(self, examined: Examined, rules: Rules, tell: Progress) -> None:
-        self.examined, self.rules, self.tell = examined, rules, tell
-        self.spec: Spec = examined.spec
-        self.model = examined.target.value
-        self.judge = Judge(Budget(4 * SECONDS))
-        self.report = report = examined.report
-        shapes = of_report(report)
-        if shapes is None:
-            raise TargetError(f"{report.target} runs for none of the declared inputs", "check says why")
-        self.shapes = shapes
-        self.wanted = Wanted(self.spec, self.judge, report.supposed, shapes.way)
+    """A model, the goal of its export, and what all strategies share."""
+
+    examined: Examined
+    model: Any
+    spec: Spec
+    report: Report
+    rules: Rules
+    tell: Progress
+    judge: Judge
+    shapes: DynamicShapes
+    goal: Goal
+    example: Sizes
+    fill: str
+    inputs: DimSpec
+    """The sizes of the inputs as torch is to treat them."""
 
     def exported(self) -> Exported:
-        paths = self._paths(self.shapes)
-        self.wanted.inner = inner_terms(self.spec, paths)
-        sizes = example_sizes(self.shapes.box, self.spec, paths, self.wanted.candidates())
-        if any(path.turns for path in self.examined.system.paths):
-            self._tell_ways(sizes)
-            sizes = example_sizes(self.shapes.box, self.spec, paths, self.wanted.candidates())
-        fill = self._fill(sizes)
+        """Returns the program of the first strategy that gives one. Raises ExportError where none does."""
         attempts: list[Attempt] = []
-        spec = DimSpec(tree_of(self.spec, self._varies, self._varies))
         loops_over_sizes = any(map(may_scan, self.examined.system.paths))
-        for how, oblivious, loops in _HOW if loops_over_sizes else _HOW[1:]:
-
-            def trace(
-                sizes: Sizes,
-                seconds: float = math.inf,
-                oblivious: bool = oblivious,
-                loops: bool = loops,
-            ) -> Trace:
-                given = example_inputs.arguments(self.model, self.spec, sizes, fill)
-                either, certain = (self.wanted.either, self.wanted.certain) if oblivious else (never, unsure)
-                shapes = to_torch(spec, *given, self.model)[0]
-                with self.judge.resting():
-                    return traced(self.model, given, shapes, oblivious, either, certain, loops, seconds)
-
-            way, started = (self.wanted.way, self.wanted.recorded), time.monotonic()
+        for strategy in STRATEGIES if loops_over_sizes else STRATEGIES[1:]:
+            started, again = time.monotonic(), partial(self._traced, strategy)
             try:
-                found = trace(sizes)
+                trace = again(self.example)
                 patience = max(SECONDS, PATIENCE * (time.monotonic() - started))
             except Exception as error:  # noqa: BLE001 (torch raises anything; it is told)
-                attempts.append(Attempt(how, sizes, f"{type(error).__name__}: {error}"))
+                attempts.append(Attempt(strategy.name, self.example, f"{type(error).__name__}: {error}"))
                 continue
-            second = SecondTraces(self.spec, self.judge, self.wanted, self._needs, trace, patience)
+            second = SecondTraces(self.spec, self.judge, self._needs, again, patience)
             try:
-                try:
-                    return self._finished(found, second, sizes, fill, how, attempts, others=True)
-                except _NotWider:
-                    self.wanted.way, self.wanted.recorded = way
-                    return self._finished(found, second, sizes, fill, how, attempts, others=False)
+                found = self._best(Candidate(trace, self.example, self.goal), second)
             except ExportError as error:
-                if not found.scans:
+                if not trace.scans:
                     raise
-                self.wanted.way, self.wanted.recorded = way
-                attempts.append(Attempt(how, sizes, f"{type(error).__name__}: {error}"))
+                attempts.append(Attempt(strategy.name, self.example, f"{type(error).__name__}: {error}"))
+            else:
+                return replace(found, attempts=(*attempts, Attempt(strategy.name, found.example)))
         said_by_torch = "; ".join(f"{a.how}: {a.error.splitlines()[0]}" for a in attempts)
         raise ExportError(f"torch.export cannot trace {self.report.target}", said_by_torch)
 
-    def _paths(self, shapes: DynamicShapes) -> list[Path]:
-        """Returns the recorded paths that these sizes take."""
-        return paths_of(self.examined.system, self.judge, shapes.formula)
-
-    def _tell_ways(self, sizes: Sizes) -> None:
-        """Selects the best of some paths, where the model has too many to keep them separate.
-
-        The path of these sizes is among them.
-        """
-        ways = ways_apart(self.model, self.wanted, self.rules, sizes)
-        shapes = of_report(replace(self.report, ways=ways)) if ways else None
-        if shapes is not None:
-            self.shapes = shapes
-            self.wanted.go(shapes.way)
-
-    def _fill(self, sizes: Sizes) -> str:
-        """Returns the fill of the inputs with which the model runs, at these sizes or at smaller ones, which
-        cost less.
-        """
-        failed = ""
-        known = sizes, self.report.runs_at or sizes
-        sizes = min(known, key=lambda at: example_inputs.elements(self.spec, at))
-        for fill in example_inputs.FILLS:
-            try:
-                example_inputs.run(self.model, example_inputs.arguments(self.model, self.spec, sizes, fill))
-            except Exception as error:  # noqa: BLE001 (the user's program may raise anything; it is told)
-                failed = failed or f"{type(error).__name__}: {error}"
-                continue
-            return fill
-        raise TargetError(f"{self.report.target} fails at {show(sizes)}: {failed}")
-
-    def _varies(self, dim: Dim) -> Size:
-        """Returns the size as torch is to treat it: its bounds, or the number that it always is."""
-        if (fixed := self.wanted.fact(self.wanted.all)(dim)).divisor == 0:
-            return fixed.remainder
-        known = self.wanted.fact(self.wanted.accepted)(dim)
-        return Hint("AUTO", max(known.min or 0, 0), known.max)
+    def _traced(self, strategy: Strategy, sizes: Sizes, seconds: float = math.inf) -> Trace:
+        """Returns the trace at these sizes. Raises anything that torch raises, and TimeoutError."""
+        given = example_inputs.arguments(self.model, self.spec, sizes, self.fill)
+        oblivious, goal = strategy.oblivious, self.goal
+        either, certain = (goal.either, goal.certain) if oblivious else (never, unsure)
+        shapes = to_torch(self.inputs, *given, self.model)[0]
+        with self.judge.resting():
+            return traced(self.model, given, shapes, oblivious, either, certain, strategy.loops, seconds)
 
     # --- what the program takes
 
-    def _finished(
-        self,
-        trace: Trace,
-        second: SecondTraces,
-        example: Sizes,
-        fill: str,
-        how: str,
-        attempts: Sequence[Attempt],
-        others: bool,
-    ) -> Exported:
-        """The program with its checks: of this trace, or one that holds for more, if `others` may be taken.
-        Raises ExportError where it is not the model, _NotWider where the other is not, or holds for less.
+    def _best(self, first: Candidate, second: SecondTraces) -> Exported:
+        """Returns the program of a trace that holds for more paths than the first, or else that of the first.
+        Raises ExportError where neither is the model.
         """
         self.tell("verify")
-        way, given = self.wanted.recorded, trace
-        trace, sizes = self._widest(given, example, second, others)
-        failure = ExportError if trace is given else _NotWider  # the one that was given is as it was
+        wider = self._widest(first, second, others=True)
         try:
-            asked = self._asked(trace, second, fill)
-            kept = asked.kept
-            if trace is not given and not self._goes(way, (*asked.graph, *kept)):
-                raise failure("a trace of another way through the model asks for more on this one")
+            return self._checked(wider, first, second)
+        except ExportError:
+            if wider.trace is first.trace:
+                raise
+        return self._checked(self._widest(first, second, others=False), first, second)
+
+    def _checked(self, candidate: Candidate, first: Candidate, second: SecondTraces) -> Exported:
+        """Returns the candidate's program with its checks. Raises ExportError where it is not the model, or
+        holds for less than the first.
+        """
+        try:
+            candidate = self._few_more(self._straight(candidate), second)
+            asked = self._asked(candidate, second)
+            if candidate.trace is not first.trace and not self._goes(first.goal.recorded, asked):
+                raise ExportError("a trace of another way through the model asks for more on this one")
         except (GraphError, SpecError) as error:
-            raise failure(f"the exported program cannot be read: {error}") from error
+            raise ExportError(f"the exported program cannot be read: {error}") from error
+        trace, goal, kept = candidate.trace, candidate.goal, asked.kept
         found, program, certain = asked.found, trace.program, self._certain(asked.found)
         unchecked = copy.deepcopy(program.graph_module.graph)
         while True:
             taken = [*asked.graph, *kept]
             dropped = [r for r in asked.trace if r not in kept]
-            accepted = simplify(self.judge, self.spec.domain, [*self.wanted.all, *(r.formula for r in taken)])
-            whole = all_of((*self.wanted.domain, *conjuncts(accepted)))
+            accepted = simplify(self.judge, self.spec.domain, [*goal.all, *(r.formula for r in taken)])
+            whole = all_of((*goal.domain, *conjuncts(accepted)))
             try:
-                checks = install(program, self.spec, whole, self.wanted.fact([accepted]), found.unread)
+                checks = install(program, self.spec, whole, goal.fact([accepted]), found.unread)
             except GraphError as error:
-                raise failure(f"the exported program cannot be given its checks: {error}") from error
-            trial = Comparison(self.model, self.spec, program, accepted, fill, not certain, self.judge)
+                raise ExportError(f"the exported program cannot be given its checks: {error}") from error
+            trial = Comparison(self.model, self.spec, program, accepted, self.fill, not certain, self.judge)
             back = [r for r in dropped if not trial.agree_where(negate(r.formula))]
             if not back and not trial.wrong:
                 trial.at_the_ends(trace.scans > 0)
             if trial.wrong and not dropped:
-                raise failure(f"the exported program is not the model: {trial.wrong}")
+                raise ExportError(f"the exported program is not the model: {trial.wrong}")
             if not back and not trial.wrong:
                 break
             kept += dropped if trial.wrong else back
             program.graph_module.graph = copy.deepcopy(unchecked)
-        given_up = (*self._given_up(self.wanted.needed(taken)), *_uncertain(found))
-        exact = certain and self.wanted.is_all(accepted)
+        given_up = (*self._given_up(goal, taken), *_uncertain(found))
+        exact = certain and goal.follows(accepted, goal.accepted)
         return Exported(
-            program, self.report, self.shapes, accepted, exact, given_up, checks, sizes,
-            (*attempts, Attempt(how, sizes)), tuple(trial.same), tuple(trial.refused),
+            program, self.report, self.shapes, accepted, exact, given_up, checks, candidate.example,
+            (), tuple(trial.same), tuple(trial.refused),
         )  # fmt: skip
 
-    def _asked(self, trace: Trace, second: SecondTraces, fill: str) -> ExtraRequirements:
-        """Returns the requirements of the trace, on the wanted path or on more paths than that."""
-        straight = bool(self.wanted.way) and self._straight(trace)
-        self._few_more(trace, second, fill, straight)
-        return self._asked_of_all(trace, second, straight)
-
-    def _goes(self, way: Formula, asked: Sequence[ProgramRequirement]) -> bool:
+    def _goes(self, way: Formula, asked: ExtraRequirements) -> bool:
         """Returns whether the requirements hold for all sizes that take this path."""
-        known = (*self.wanted.domain, *self.wanted.accepted, way)
-        return self.judge.ask(all_of(r.formula for r in asked), known) is Answer.ALWAYS
+        needed = all_of(r.formula for r in (*asked.graph, *asked.kept))
+        return self.goal.follows(needed, (*self.goal.accepted, way))
 
-    def _asked_of_all(self, trace: Trace, second: SecondTraces, straight: bool) -> ExtraRequirements:
-        """Returns the requirements of the trace on all sizes that are wanted now."""
-        found = self._needs(trace, self.wanted.all)
-        asked = self.wanted.new(found.graph, self.wanted.all)
-        extra = self.wanted.new(found.checks, [*self.wanted.all, *(r.formula for r in asked)])
+    def _asked(self, candidate: Candidate, second: SecondTraces) -> ExtraRequirements:
+        """Returns the requirements of the trace on all sizes of its goal."""
+        goal, trace = candidate.goal, candidate.trace
+        found = self._needs(trace, goal.all)
+        asked = goal.new(found.graph, goal.all)
+        extra = goal.new(found.checks, [*goal.all, *(r.formula for r in asked)])
         certain, together = self._certain(found), [r.formula for r in extra]
-        kept = [r for r in extra if not certain or self.wanted.fixes(r.formula, together)]
-        if straight and certain:
-            way = self.wanted.recorded
+        kept = [r for r in extra if not certain or goal.fixes(r.formula, together)]
+        if candidate.straight and certain:
+            way = goal.recorded
             kept += [replace(r, formula=any_of((way, r.formula))) for r in extra if r not in kept]
-        return ExtraRequirements(found, asked, extra, second.not_accidental(kept, asked, trace))
+        return ExtraRequirements(found, asked, extra, second.not_accidental(goal, kept, asked, trace))
 
     def _needs(self, trace: Trace, given: Sequence[Formula]) -> Needs:
         with self.judge.resting():  # it has a judge and a budget of its own
@@ -373,18 +378,17 @@ class _Exporting:
     def _certain(self, found: Needs) -> bool:
         return found.certain and self.report.accepts.exact and not found.unread
 
-    def _widest(
-        self, trace: Trace, sizes: Sizes, second: SecondTraces, others: bool
-    ) -> tuple[Trace, Sizes]:
+    def _widest(self, first: Candidate, second: SecondTraces, others: bool) -> Candidate:
         """Returns the trace, or one at other sizes that holds where this one does and on other paths of the
         model as well.
 
         A trace with a padding does, for example, where the padding may be 0. The paths that such a trace
         covers count as one path. `others`: whether another trace may be returned.
         """
-        started, known = time.monotonic(), (*self.wanted.domain, *self.wanted.accepted)
-        covered = [self.wanted.recorded]
-        for way in sorted(self.report.ways, key=_strictness) if self.wanted.way else ():
+        started, goal, trace, sizes = time.monotonic(), first.goal, first.trace, first.example
+        known = (*goal.domain, *goal.accepted)
+        covered = [goal.recorded]
+        for way in sorted(self.report.ways, key=_strictness) if goal.way else ():
             if time.monotonic() - started > 2 * SECONDS:  # to find sizes of one way may take half of that
                 break
             if way == self.shapes.way:
@@ -393,7 +397,8 @@ class _Exporting:
             shapes = of_report(replace(self.report, ways=(way,)), beyond)
             if shapes is None:
                 continue
-            at = example_sizes(shapes.box, self.spec, self._paths(shapes))
+            paths = paths_of(self.examined.system, self.judge, shapes.formula)
+            at = example_sizes(shapes.box, self.spec, paths)
             if (other := second.at(at)) is None:
                 continue
             if same(trace, other) or second.same_where((*known, way, *beyond), trace, other):
@@ -401,51 +406,47 @@ class _Exporting:
             elif others and second.same_where((*known, any_of(covered)), trace, other):
                 covered.append(way)
                 trace, sizes = other, at
-        self.wanted.go(any_of(covered))
-        return trace, sizes
+        return Candidate(trace, sizes, goal.along(any_of(covered)))
 
-    def _few_more(self, trace: Trace, second: SecondTraces, fill: str, straight: bool) -> None:
+    def _few_more(self, candidate: Candidate, second: SecondTraces) -> Candidate:
         """Runs the program for the few values of a size for which the model branches, such as `t == 1`. If it
         does the same as the model for all of them, the path's condition on that size is dropped.
         """
-        few = {formula: values for formula in self.wanted.way if (values := self.wanted.exceptions(formula))}
+        goal, program = candidate.goal, candidate.trace.program
+        few = {formula: values for formula in goal.way if (values := goal.exceptions(formula))}
         if not few:
-            return
-        way, program = self.wanted.way, trace.program
+            return candidate
         graph, checks = copy.deepcopy(program.graph_module.graph), checks_of(program)
-        self.wanted.way = [formula for formula in way if formula not in few]
-        asked = self._asked_of_all(trace, second, straight)
-        taken = [r.formula for r in (*asked.graph, *asked.kept)]
-        whole = all_of((*self.wanted.domain, *self.wanted.all, *taken))
-        install(program, self.spec, whole, self.wanted.fact([whole]), asked.found.unread)
-        trial = Comparison(self.model, self.spec, program, whole, fill, True, self.judge)
+        wider = replace(candidate, goal=replace(goal, way=tuple(f for f in goal.way if f not in few)))
+        asked = self._asked(wider, second)
+        whole = all_of((*goal.domain, *wider.goal.all, *(r.formula for r in (*asked.graph, *asked.kept))))
+        install(program, self.spec, whole, wider.goal.fact([whole]), asked.found.unread)
+        trial = Comparison(self.model, self.spec, program, whole, self.fill, True, self.judge)
         agreed = self._certain(asked.found) and all(
             trial.meet_where(region) for values in few.values() for region in values
         )
         program.graph_module.graph = graph
         set_checks(program, *checks)
-        if not agreed or trial.wrong:
-            self.wanted.way = way
+        return wider if agreed and not trial.wrong else candidate
 
-    def _straight(self, trace: Trace) -> bool:
-        """Returns whether the trace went straight on where the recorded model branched: at `max(n, 1)`, for
-        example.
+    def _straight(self, candidate: Candidate) -> Candidate:
+        """Returns the candidate without those conditions of the path that torch has not decided by a guard.
 
         torch has a guard for each of its decisions. So a condition of the path that no guard implies is
-        dropped from the wanted ones. Outside the path the guards stay, since one may be a branch of the
-        model; on the path itself no guard is a branch.
+        dropped from the goal. Outside the path the guards stay, since one may be a branch of the model; on
+        the path itself no guard is a branch.
         """
-        found = self._needs(trace, self.wanted.accepted)
+        goal = candidate.goal
+        if not goal.way:
+            return candidate
+        found = self._needs(candidate.trace, goal.accepted)
         decided = [r.formula for r in (*found.graph, *found.checks)]
-        known = (*self.wanted.domain, *self.wanted.accepted, *decided)
-        kept = [formula for formula in self.wanted.way if self.judge.ask(formula, known) is Answer.ALWAYS]
-        straight = len(kept) < len(self.wanted.way)
-        self.wanted.way = kept
-        return straight
+        way = tuple(f for f in goal.way if goal.follows(f, (*goal.accepted, *decided)))
+        return replace(candidate, goal=replace(goal, way=way), straight=len(way) < len(goal.way))
 
-    def _given_up(self, taken: Sequence[ProgramRequirement]) -> Iterator[GivenUp]:
-        yield from (g for g in self.shapes.given_up if g.cause == "way" and self.wanted.way)
-        for requirement in taken:
+    def _given_up(self, goal: Goal, taken: Sequence[ProgramRequirement]) -> Iterator[GivenUp]:
+        yield from (g for g in self.shapes.given_up if g.cause == "way" and goal.way)
+        for requirement in goal.needed(taken):
             where = f" ({requirement.origin}: {requirement.origin.code})" if requirement.origin.file else ""
             reason = f"the trace holds only where {requirement.formula}: {requirement.reason}{where}"
             yield GivenUp("trace", str(requirement.formula), str(requirement.formula), reason)

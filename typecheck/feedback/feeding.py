@@ -17,7 +17,7 @@ import torch
 from torch.fx.experimental.symbolic_shapes import DimDynamic, RuntimeAssert, ShapeEnv, free_unbacked_symbols
 
 from ...constraints.ir.language import Fact
-from ...constraints.ir.system import Answer, ranges_of
+from ...constraints.ir.system import ranges_of
 from ...constraints.terms.dims import Apply, Dim, Symbol, linear_parts, sym, symbols
 from ...constraints.terms.formula import Compare, Formula, all_of, conjuncts, free_symbols, holds, rewrite
 from ...solver.facts.refine import fact_formula
@@ -76,7 +76,7 @@ def feed(
     given = known(shape_env)
     judge = Judge(Budget(SECONDS))
     _fits(formulas, given, hints_of(shape_env), judge)
-    proved = tuple(f for f in formulas if judge.ask(f, given) is Answer.ALWAYS)
+    proved = tuple(f for f in formulas if judge.follows(f, given))
     checked = tuple(f for f in formulas if f not in proved)
     _takes_checks(shape_env, checked)
     writer = Writer(symbols_of(shape_env), ranges_of((*given, *formulas)))

@@ -7,10 +7,9 @@ operators here, in order: `linear`, `relu`, `linear_1`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 
 from ...constraints.ir.language import Value
-from ...constraints.ir.program import Argument, Origin, Ref
+from ...constraints.ir.program import Argument, Ref
 from ...constraints.ir.system import Path
 
 NODE = "fx_node"
@@ -52,17 +51,3 @@ def _value(argument: Argument, path: Path) -> Value:
     if isinstance(argument, tuple):
         return tuple(_value(part, path) for part in argument)
     return argument
-
-
-def origins_of(path: Path) -> Mapping[str, Origin]:
-    """The lines of the nodes that `values_of` names."""
-    tells = [(dict(node.args), node.origin) for node in path.program.nodes if node.op == NODE]
-    if tells:
-        return {str(arguments["name"]): origin for arguments, origin in tells}
-    found: dict[str, Origin] = {}
-    seen: Counter[str] = Counter()
-    for node in path.program.nodes:
-        if node.results:
-            found[f"{node.op}_{seen[node.op]}" if seen[node.op] else node.op] = node.origin
-            seen[node.op] += 1
-    return found

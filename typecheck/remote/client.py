@@ -5,8 +5,8 @@
     with Client("http://127.0.0.1:8765") as client:
         report = client.check(UNet(), "x: float32[batch, 3, h, w]")
 
-`AsyncClient` is the same with `await`. Each method of theirs is written once, as a generator of steps that is
-sent the outcome of each; a client takes the steps in its own way. Both need `anyshape[service]`, for httpx.
+`AsyncClient` is the same with `await`. Each method is written once, there; `Client` runs the coroutines of a
+client that blocks, and thus needs no event loop. Both need `anyshape[service]`, for httpx.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ import asyncio
 import json
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
 from functools import partial, wraps
 from types import TracebackType
 from typing import Any, Concatenate, Final, Literal, ParamSpec, TypeAlias, TypeVar
@@ -66,49 +67,6 @@ class Submitted:
         return self.state not in GOING_ON
 
 
-@dataclass(frozen=True, slots=True)
-class _Request:
-    """A request, whose outcome is its response, or the error of a connection that broke."""
-
-    method: str
-    path: str
-    options: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class _Pause:
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class _LocalCall:
-    """A call that takes long on this machine; its outcome is what it returns."""
-
-    call: Callable[[], Any]
-
-
-_Steps: TypeAlias = Generator["_Request | _Pause | _LocalCall", Any, T]
-
-
-def _ask(method: str, path: str, **options: Any) -> _Steps[httpx.Response]:
-    """Sends a request, and sends it again where the service is busy or away. Raises ServiceError."""
-    told = "the service does not answer"
-    for attempt in range(ATTEMPTS):
-        answer = yield _Request(method, path, options)
-        if isinstance(answer, httpx.Response):
-            if answer.status_code < 400:
-                return answer
-            problem = _problem(answer)
-            if answer.status_code not in BUSY:
-                raise problem
-            pause, told = float(answer.headers.get("retry-after", 2**attempt)), problem.problem
-        else:
-            pause, told = 0.2 * 2**attempt, f"the service cannot be reached: {answer}"
-        if attempt + 1 < ATTEMPTS:
-            yield _Pause(min(pause, 30.0))
-    raise ServiceError(told, "is `anyshape serve` running there? --server and ANYSHAPE_SERVER name it")
-
-
 def _problem(answer: httpx.Response) -> ServiceError:
     try:
         data = json.loads(answer.read())
@@ -120,176 +78,8 @@ def _problem(answer: httpx.Response) -> ServiceError:
     return ServiceError(detail, hint, answer.status_code)
 
 
-def _json(method: str, path: str, **options: Any) -> _Steps[Any]:
-    answer = yield from _ask(method, path, **options)
-    return answer.json() if answer.content else None
-
-
 def _submitted(data: Mapping[str, Any]) -> Submitted:
     return Submitted(data["id"], data["state"], data["verdict"], data)
-
-
-# ---- the methods of both clients
-
-
-def _check(
-    target: Any,
-    inputs: Inputs | None = None,
-    assume: str | Iterable[str] = (),
-    *,
-    budget_s: float | None = None,
-    source: bool = True,
-    priority: Priority | None = None,
-) -> _Steps[Report]:
-    """Returns the report of a check by the service: traces here, sends the program, and waits.
-
-    Without `source`, no text of a line of the program is sent.
-    """
-    asked = yield from _submit(target, inputs, assume, budget_s=budget_s, source=source, priority=priority)
-    return (yield from _report(asked.id))
-
-
-def _submit(
-    target: Any,
-    inputs: Inputs | None = None,
-    assume: str | Iterable[str] = (),
-    *,
-    budget_s: float | None = None,
-    source: bool = True,
-    replay: bool = True,
-    suspect: Iterable[str] = (),
-    second_solver: str | None = None,
-    priority: Priority | None = None,
-) -> _Steps[Submitted]:
-    """Asks for a check, and does not wait for it."""
-    sent = yield _LocalCall(partial(package, target, inputs, assume, source=source))
-    return (yield from _send(
-        sent, budget_s=budget_s, replay=replay, suspect=suspect,
-        second_solver=second_solver, priority=priority,
-    ))  # fmt: skip
-
-
-def _send(
-    sent: Package,
-    *,
-    budget_s: float | None = None,
-    replay: bool = True,
-    suspect: Iterable[str] = (),
-    second_solver: str | None = None,
-    priority: Priority | None = None,
-) -> _Steps[Submitted]:
-    """Asks for a check of a program that is packed already."""
-    fields: dict[str, Any] = {"name": sent.name[-200:], "replay": str(replay).lower(), "suspect": [*suspect]}
-    if priority is not None:
-        fields["priority"] = priority
-    if sent.inputs is not None:
-        fields["inputs"] = list(sent.inputs)
-    if sent.assume:
-        fields["assume"] = list(sent.assume)
-    if budget_s is not None:
-        fields["budget_s"] = str(budget_s)
-    if second_solver is not None:
-        fields["second_solver"] = second_solver
-    files = {"model": ("model", sent.content, "application/octet-stream")}
-    return _submitted((yield from _json("POST", "/v1/checks", files=files, data=fields)))
-
-
-def _state(id: str, *, wait: float = 0.0) -> _Steps[Submitted]:
-    """Returns the state of a check; with `wait`, at its end or after so many seconds."""
-    params = {"wait": wait} if wait else {}
-    return _submitted((yield from _json("GET", f"/v1/checks/{id}", params=params)))
-
-
-def _ended(id: str) -> _Steps[Submitted]:
-    while not (now := (yield from _state(id, wait=WAIT_S))).ended:
-        pass
-    return now
-
-
-def _report(id: str) -> _Steps[Report]:
-    """Returns the report of a check, once it has ended."""
-    now = yield from _ended(id)
-    if now.state == "failed":
-        failure = now.data["failure"]
-        raise ServiceError(failure["problem"], failure["hint"])
-    if now.state == "cancelled":
-        raise ServiceError("the check was cancelled")
-    return Report.from_json((yield from _json("GET", f"/v1/checks/{id}/report")))
-
-
-def _written(id: str, form: str = "text") -> _Steps[str]:
-    """Returns the report of a check that is done, in one of the forms of `anyshape check --format`."""
-    return (yield from _ask("GET", f"/v1/checks/{id}/report", params={"format": form})).text
-
-
-def _spec(id: str) -> _Steps[dict[str, Any]]:
-    """Returns the accepted sizes as a spec for `torch.export`: `json` and `python`."""
-    found: dict[str, Any] = yield from _json("GET", f"/v1/checks/{id}/spec")
-    return found
-
-
-def _variant(id: str, **asked: Any) -> _Steps[Submitted]:
-    """Asks another question about the same program: `inputs`, `assume`, `kind="refine"`, `finite=64`."""
-    return _submitted((yield from _json("POST", f"/v1/checks/{id}/variants", json=asked)))
-
-
-def _further(id: str, kind: str, path: str) -> _Steps[Any]:
-    """Runs a variant of a check, of another kind, and returns the extra result of that kind once it has
-    ended.
-    """
-    asked = yield from _variant(id, kind=kind)
-    yield from _report(asked.id)
-    return (yield from _json("GET", f"/v1/checks/{asked.id}/{path}"))
-
-
-def _branches(id: str) -> _Steps[list[dict[str, Any]]]:
-    """Returns the conditions on sizes and their outcomes for the inputs of a check, in the form of
-    `branches`.
-    """
-    found: list[dict[str, Any]] = yield from _further(id, "branches", "branches")
-    return found
-
-
-def _migration(id: str) -> _Steps[dict[str, Any]]:
-    """Returns the types that fit the program of a check, in the form of `migrate`: `static`, `principal`,
-    `types`.
-    """
-    found: dict[str, Any] = yield from _further(id, "migrate", "migration")
-    return found
-
-
-def _compare(first: str, second: str) -> _Steps[dict[str, Any]]:
-    """Returns the relation between the sets that two checks accept, once both have ended."""
-    for id in (first, second):
-        yield from _ended(id)
-    asked = yield from _json("POST", "/v1/comparisons", json={"first": first, "second": second})
-    comparison: dict[str, Any] = (yield from _ended(asked["id"])).data["comparison"]
-    return comparison
-
-
-def _checks(**filters: Any) -> _Steps[list[Submitted]]:
-    """Returns the checks that were asked for, latest first. Filters: `state`, `verdict`, `name`, `before`,
-    `limit`.
-    """
-    return [*map(_submitted, (yield from _json("GET", "/v1/checks", params=filters))["checks"])]
-
-
-def _cancel(id: str) -> _Steps[None]:
-    """Stops a check that has not ended."""
-    yield from _json("POST", f"/v1/checks/{id}/cancel")
-
-
-def _delete(id: str) -> _Steps[None]:
-    """Removes a check from the list of the tenant."""
-    yield from _json("DELETE", f"/v1/checks/{id}")
-
-
-def _told(line: str) -> dict[str, Any] | None:
-    """Returns the event in a line of a stream of events; None where the line holds no event."""
-    if not line.startswith("data: "):
-        return None
-    event: dict[str, Any] = json.loads(line[6:])
-    return event
 
 
 def _settings(url: str | None, token: str | None) -> dict[str, Any]:
@@ -302,37 +92,282 @@ def _settings(url: str | None, token: str | None) -> dict[str, Any]:
     }
 
 
-def _plain(steps: Callable[P, _Steps[T]]) -> Callable[Concatenate[Client, P], T]:
-    """Returns a method of `Client` that takes the steps and returns their result."""
-
-    @wraps(steps)
-    def method(self: Client, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return self._run(steps(*args, **kwargs))
-
-    method.__name__ = steps.__name__.removeprefix("_")
-    return method
-
-
-def _awaited(steps: Callable[P, _Steps[T]]) -> Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, T]]:
-    """Returns a method of `AsyncClient` that takes the steps and returns their result."""
-
-    @wraps(steps)
-    async def method(self: AsyncClient, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self._run(steps(*args, **kwargs))
-
-    method.__name__ = steps.__name__.removeprefix("_")
-    return method
-
-
-class Client:
+class AsyncClient:
     """Asks a service. `url` and `token` are ANYSHAPE_SERVER and ANYSHAPE_TOKEN where they are left out.
 
     Every method raises ServiceError where the service cannot be reached or does not answer. What is asked for
-    while the service is busy is asked again, after the time that the service says.
+    while the service is busy is asked again, after the time that the service says. Tracing happens in a
+    thread.
     """
 
     def __init__(self, url: str | None = None, token: str | None = None) -> None:
-        self._http = httpx.Client(**_settings(url, token))
+        self._http: Any = self._connected(**_settings(url, token))
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def check(
+        self,
+        target: Any,
+        inputs: Inputs | None = None,
+        assume: str | Iterable[str] = (),
+        *,
+        budget_s: float | None = None,
+        source: bool = True,
+        priority: Priority | None = None,
+    ) -> Report:
+        """Returns the report of a check by the service: traces here, sends the program, and waits.
+
+        Without `source`, no text of a line of the program is sent.
+        """
+        asked = await self.submit(target, inputs, assume, budget_s=budget_s, source=source, priority=priority)
+        return await self.report(asked.id)
+
+    async def submit(
+        self,
+        target: Any,
+        inputs: Inputs | None = None,
+        assume: str | Iterable[str] = (),
+        *,
+        budget_s: float | None = None,
+        source: bool = True,
+        replay: bool = True,
+        suspect: Iterable[str] = (),
+        second_solver: str | None = None,
+        priority: Priority | None = None,
+    ) -> Submitted:
+        """Asks for a check, and does not wait for it."""
+        sent = await self._call(partial(package, target, inputs, assume, source=source))
+        return await self.send(
+            sent, budget_s=budget_s, replay=replay, suspect=suspect,
+            second_solver=second_solver, priority=priority,
+        )  # fmt: skip
+
+    async def send(
+        self,
+        sent: Package,
+        *,
+        budget_s: float | None = None,
+        replay: bool = True,
+        suspect: Iterable[str] = (),
+        second_solver: str | None = None,
+        priority: Priority | None = None,
+    ) -> Submitted:
+        """Asks for a check of a program that is packed already."""
+        name, suspicions = sent.name[-200:], [*suspect]
+        fields: dict[str, Any] = {"name": name, "replay": str(replay).lower(), "suspect": suspicions}
+        if priority is not None:
+            fields["priority"] = priority
+        if sent.inputs is not None:
+            fields["inputs"] = list(sent.inputs)
+        if sent.assume:
+            fields["assume"] = list(sent.assume)
+        if budget_s is not None:
+            fields["budget_s"] = str(budget_s)
+        if second_solver is not None:
+            fields["second_solver"] = second_solver
+        files = {"model": ("model", sent.content, "application/octet-stream")}
+        return _submitted(await self._json("POST", "/v1/checks", files=files, data=fields))
+
+    async def state(self, id: str, *, wait: float = 0.0) -> Submitted:
+        """Returns the state of a check; with `wait`, at its end or after so many seconds."""
+        params = {"wait": wait} if wait else {}
+        return _submitted(await self._json("GET", f"/v1/checks/{id}", params=params))
+
+    async def _ended(self, id: str) -> Submitted:
+        while not (now := (await self.state(id, wait=WAIT_S))).ended:
+            pass
+        return now
+
+    async def report(self, id: str) -> Report:
+        """Returns the report of a check, once it has ended."""
+        now = await self._ended(id)
+        if now.state == "failed":
+            failure = now.data["failure"]
+            raise ServiceError(failure["problem"], failure["hint"])
+        if now.state == "cancelled":
+            raise ServiceError("the check was cancelled")
+        return Report.from_json(await self._json("GET", f"/v1/checks/{id}/report"))
+
+    async def written(self, id: str, form: str = "text") -> str:
+        """Returns the report of a check that is done, in one of the forms of `anyshape check --format`."""
+        return (await self._ask("GET", f"/v1/checks/{id}/report", params={"format": form})).text
+
+    async def spec(self, id: str) -> dict[str, Any]:
+        """Returns the accepted sizes as a spec for `torch.export`: `json` and `python`."""
+        found: dict[str, Any] = await self._json("GET", f"/v1/checks/{id}/spec")
+        return found
+
+    async def variant(self, /, id: str, **asked: Any) -> Submitted:
+        """Asks another question about the same program: `inputs`, `assume`, `kind="refine"`, `finite=64`."""
+        return _submitted(await self._json("POST", f"/v1/checks/{id}/variants", json=asked))
+
+    async def _further(self, id: str, kind: str, path: str) -> Any:
+        """Runs a variant of a check, of another kind, and returns the extra result of that kind once it has
+        ended.
+        """
+        asked = await self.variant(id, kind=kind)
+        await self.report(asked.id)
+        return await self._json("GET", f"/v1/checks/{asked.id}/{path}")
+
+    async def branches(self, id: str) -> list[dict[str, Any]]:
+        """Returns the conditions on sizes and their outcomes for the inputs of a check, in the form of
+        `branches`.
+        """
+        found: list[dict[str, Any]] = await self._further(id, "branches", "branches")
+        return found
+
+    async def migration(self, id: str) -> dict[str, Any]:
+        """Returns the types that fit the program of a check, in the form of `migrate`: `static`, `principal`,
+        `types`.
+        """
+        found: dict[str, Any] = await self._further(id, "migrate", "migration")
+        return found
+
+    async def compare(self, first: str, second: str) -> dict[str, Any]:
+        """Returns the relation between the sets that two checks accept, once both have ended."""
+        for id in (first, second):
+            await self._ended(id)
+        asked = await self._json("POST", "/v1/comparisons", json={"first": first, "second": second})
+        comparison: dict[str, Any] = (await self._ended(asked["id"])).data["comparison"]
+        return comparison
+
+    async def checks(self, /, **filters: Any) -> list[Submitted]:
+        """Returns the checks that were asked for, latest first, narrowed by `state`, `verdict`, `name`,
+        `before` and `limit`.
+        """
+        return [*map(_submitted, (await self._json("GET", "/v1/checks", params=filters))["checks"])]
+
+    async def cancel(self, id: str) -> None:
+        """Stops a check that has not ended."""
+        await self._json("POST", f"/v1/checks/{id}/cancel")
+
+    async def delete(self, id: str) -> None:
+        """Removes a check from the list of the tenant."""
+        await self._json("DELETE", f"/v1/checks/{id}")
+
+    async def follow(self, id: str) -> AsyncGenerator[dict[str, Any], None]:
+        """`state`, `step` and `verdict` after each change, until the check has ended.
+
+        Where the connection breaks, it is followed anew.
+        """
+        attempt = 0
+        while attempt < ATTEMPTS:
+            with suppress(httpx.TransportError):
+                async with aclosing(self._lines(f"/v1/checks/{id}/events")) as lines:
+                    async for line in lines:
+                        if line.startswith("data: "):
+                            attempt, now = 0, json.loads(line[6:])
+                            yield now
+                            if now["state"] not in GOING_ON:
+                                return
+            await self._pause(0.2 * 2**attempt)
+            attempt += 1
+        raise ServiceError("the service cannot be reached any more", "ask later with the id of the check")
+
+    async def _ask(self, method: str, path: str, **options: Any) -> httpx.Response:
+        """Sends a request, and sends it again where the service is busy or away. Raises ServiceError."""
+        told = "the service does not answer"
+        for attempt in range(ATTEMPTS):
+            try:
+                answer: httpx.Response = await self._request(method, path, **options)
+            except httpx.TransportError as error:
+                pause, told = 0.2 * 2**attempt, f"the service cannot be reached: {error}"
+            else:
+                if answer.status_code < 400:
+                    return answer
+                problem = _problem(answer)
+                if answer.status_code not in BUSY:
+                    raise problem
+                pause, told = float(answer.headers.get("retry-after", 2**attempt)), problem.problem
+            if attempt + 1 < ATTEMPTS:
+                await self._pause(min(pause, 30.0))
+        raise ServiceError(told, "is `anyshape serve` running there? --server and ANYSHAPE_SERVER name it")
+
+    async def _json(self, method: str, path: str, **options: Any) -> Any:
+        answer = await self._ask(method, path, **options)
+        return answer.json() if answer.content else None
+
+    # ---- what takes time
+
+    _connected: Callable[..., Any] = httpx.AsyncClient
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+    async def _request(self, method: str, path: str, **options: Any) -> Any:
+        return await self._http.request(method, path, **options)
+
+    async def _lines(self, path: str) -> AsyncGenerator[str, None]:
+        async with self._http.stream("GET", path) as stream:
+            if stream.status_code >= 400 and stream.status_code not in BUSY:
+                await stream.aread()
+                raise _problem(stream)
+            async for line in stream.aiter_lines():
+                yield line
+
+    async def _pause(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    async def _call(self, call: Callable[[], T]) -> T:
+        return await asyncio.to_thread(call)
+
+
+class _Blocking(AsyncClient):
+    """A client whose coroutines never wait for an event loop."""
+
+    _connected = httpx.Client
+
+    async def close(self) -> None:
+        self._http.close()
+
+    async def _request(self, method: str, path: str, **options: Any) -> Any:
+        return self._http.request(method, path, **options)
+
+    async def _lines(self, path: str) -> AsyncGenerator[str, None]:
+        with self._http.stream("GET", path) as stream:
+            if stream.status_code >= 400 and stream.status_code not in BUSY:
+                raise _problem(stream)
+            for line in stream.iter_lines():
+                yield line
+
+    async def _pause(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+    async def _call(self, call: Callable[[], T]) -> T:
+        return call()
+
+
+def _result(awaitable: Awaitable[T]) -> T:
+    """Returns the result of a coroutine of a client that blocks."""
+    try:
+        next(iter(awaitable.__await__()))
+    except StopIteration as end:
+        result: T = end.value
+        return result
+    raise AssertionError("a client that blocks has waited for an event loop")
+
+
+def _plain(
+    method: Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[Client, P], T]:
+    @wraps(method)
+    def plain(self: Client, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return _result(method(self._blocking, *args, **kwargs))
+
+    return plain
+
+
+class Client:
+    """`AsyncClient`, without `await`."""
+
+    def __init__(self, url: str | None = None, token: str | None = None) -> None:
+        self._blocking = _Blocking(url, token)
 
     def __enter__(self) -> Client:
         return self
@@ -343,139 +378,30 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        self._http.close()
-
-    check = _plain(_check)
-    submit = _plain(_submit)
-    send = _plain(_send)
-    state = _plain(_state)
-    report = _plain(_report)
-    written = _plain(_written)
-    spec = _plain(_spec)
-    variant = _plain(_variant)
-    branches = _plain(_branches)
-    migration = _plain(_migration)
-    compare = _plain(_compare)
-    checks = _plain(_checks)
-    cancel = _plain(_cancel)
-    delete = _plain(_delete)
+        _result(self._blocking.close())
 
     def follow(self, id: str) -> Iterator[dict[str, Any]]:
-        """`state`, `step` and `verdict` after each change, until the check has ended.
-
-        Where the connection breaks, it is followed anew.
-        """
-        attempt = 0
-        while attempt < ATTEMPTS:
-            try:
-                with self._http.stream("GET", f"/v1/checks/{id}/events") as stream:
-                    if stream.status_code >= 400 and stream.status_code not in BUSY:
-                        raise _problem(stream)
-                    for now in filter(None, map(_told, stream.iter_lines())):
-                        attempt = 0
-                        yield now
-                        if now["state"] not in GOING_ON:
-                            return
-            except httpx.TransportError:
-                pass
-            time.sleep(0.2 * 2**attempt)
-            attempt += 1
-        raise ServiceError("the service cannot be reached any more", "ask later with the id of the check")
-
-    def _run(self, steps: _Steps[T]) -> T:
-        outcome: Any = None
-        while True:
-            try:
-                step = steps.send(outcome)
-            except StopIteration as end:
-                value: T = end.value
-                return value
-            outcome = self._taken(step)
-
-    def _taken(self, step: _Request | _Pause | _LocalCall) -> Any:
-        """Returns the outcome of a step."""
-        if isinstance(step, _Pause):
-            time.sleep(step.seconds)
-            return None
-        if isinstance(step, _LocalCall):
-            return step.call()
+        """See `AsyncClient.follow`."""
+        events = self._blocking.follow(id)
         try:
-            return self._http.request(step.method, step.path, **step.options)
-        except httpx.TransportError as error:
-            return error
+            while True:
+                yield _result(anext(events))
+        except StopAsyncIteration:
+            return
+        finally:
+            _result(events.aclose())
 
-
-class AsyncClient:
-    """`Client`, with `await`. Tracing happens in a thread."""
-
-    def __init__(self, url: str | None = None, token: str | None = None) -> None:
-        self._http = httpx.AsyncClient(**_settings(url, token))
-
-    async def __aenter__(self) -> AsyncClient:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
-
-    async def close(self) -> None:
-        await self._http.aclose()
-
-    check = _awaited(_check)
-    submit = _awaited(_submit)
-    send = _awaited(_send)
-    state = _awaited(_state)
-    report = _awaited(_report)
-    written = _awaited(_written)
-    spec = _awaited(_spec)
-    variant = _awaited(_variant)
-    branches = _awaited(_branches)
-    migration = _awaited(_migration)
-    compare = _awaited(_compare)
-    checks = _awaited(_checks)
-    cancel = _awaited(_cancel)
-    delete = _awaited(_delete)
-
-    async def follow(self, id: str) -> AsyncIterator[dict[str, Any]]:
-        """See `Client.follow`."""
-        attempt = 0
-        while attempt < ATTEMPTS:
-            try:
-                async with self._http.stream("GET", f"/v1/checks/{id}/events") as stream:
-                    if stream.status_code >= 400 and stream.status_code not in BUSY:
-                        await stream.aread()
-                        raise _problem(stream)
-                    async for line in stream.aiter_lines():
-                        if now := _told(line):
-                            attempt = 0
-                            yield now
-                            if now["state"] not in GOING_ON:
-                                return
-            except httpx.TransportError:
-                pass
-            await asyncio.sleep(0.2 * 2**attempt)
-            attempt += 1
-        raise ServiceError("the service cannot be reached any more", "ask later with the id of the check")
-
-    async def _run(self, steps: _Steps[T]) -> T:
-        outcome: Any = None
-        while True:
-            try:
-                step = steps.send(outcome)
-            except StopIteration as end:
-                value: T = end.value
-                return value
-            outcome = await self._taken(step)
-
-    async def _taken(self, step: _Request | _Pause | _LocalCall) -> Any:
-        """Returns the outcome of a step."""
-        if isinstance(step, _Pause):
-            await asyncio.sleep(step.seconds)
-            return None
-        if isinstance(step, _LocalCall):
-            return await asyncio.to_thread(step.call)
-        try:
-            return await self._http.request(step.method, step.path, **step.options)
-        except httpx.TransportError as error:
-            return error
+    check = _plain(AsyncClient.check)
+    submit = _plain(AsyncClient.submit)
+    send = _plain(AsyncClient.send)
+    state = _plain(AsyncClient.state)
+    report = _plain(AsyncClient.report)
+    written = _plain(AsyncClient.written)
+    spec = _plain(AsyncClient.spec)
+    variant = _plain(AsyncClient.variant)
+    branches = _plain(AsyncClient.branches)
+    migration = _plain(AsyncClient.migration)
+    compare = _plain(AsyncClient.compare)
+    checks = _plain(AsyncClient.checks)
+    cancel = _plain(AsyncClient.cancel)
+    delete = _plain(AsyncClient.delete)

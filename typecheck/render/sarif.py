@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ...constraints.ir.program import Origin
-from ..report.codes import MEANINGS, Code
+from ..report.codes import Code
 from ..report.report import Finding, Link, Repair, ReportData
 from .text import span
 from .words import relative, told
@@ -48,13 +48,12 @@ def to_sarif(reports: Sequence[ReportData]) -> dict[str, Any]:
 
 
 def _rule(code: Code) -> dict[str, Any]:
-    meaning = MEANINGS[code]
     return {
         "id": code.value,
         "name": "".join(word.capitalize() for word in code.value.split("-")),
-        "shortDescription": {"text": meaning.summary},
+        "shortDescription": {"text": code.summary},
         "help": {"text": f"`anyshape explain {code.value}` tells more."},
-        "defaultConfiguration": {"level": meaning.severity.value},
+        "defaultConfiguration": {"level": code.severity.value},
     }
 
 

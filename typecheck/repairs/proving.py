@@ -10,7 +10,7 @@ from ...constraints.engine.generate import Rules
 from ...constraints.ir.language import tensors
 from ...constraints.ir.program import Node, refs
 from ...constraints.ir.spec import Spec
-from ...constraints.ir.system import Answer, Path, System
+from ...constraints.ir.system import Path, System
 from ...constraints.terms.formula import all_of, implies, negate
 from ...solver.decide import Decision, DomainOracle, decide, requirements
 from ...solver.tactics.judge import Budget, Judge
@@ -79,7 +79,7 @@ class Prover:
         asked = requirements(system, judge)
         others, given = self.lines - {line(finding.origin)}, self.spec.domain.assumptions
         return asked is not None and all(
-            line(r.origin) in others or judge.ask(r.needs, given) is Answer.ALWAYS for r in asked
+            line(r.origin) in others or judge.follows(r.needs, given) for r in asked
         )
 
     def _outgrows(self, system: System, finding: Finding) -> bool:

@@ -831,13 +831,13 @@ def test_a_trace_that_was_checked_is_not_checked_again(
         def at_the_ends(self, several: bool) -> None: ...
 
     found: list[bool] = []
-    real = exporting._Exporting._finished
+    real = exporting._Exporting._widest
 
-    def finished(self: Any, *args: Any, others: bool) -> Exported:
+    def widest(self: Any, *args: Any, others: bool) -> exporting.Candidate:
         found.append(others)
         return real(self, *args, others=others)
 
-    monkeypatch.setattr(exporting._Exporting, "_finished", finished)
+    monkeypatch.setattr(exporting._Exporting, "_widest", widest)
     monkeypatch.setattr(exporting, "Comparison", Differs)
     with pytest.raises(ExportError, match="is not the model"):
         export(model, "x: [b, h, w]" if tried[1:] else "input: [b, h, w]")

@@ -17,7 +17,6 @@ from typing import Any, Final, TypeAlias
 import sympy
 
 from ....constraints.ir.spec import Spec
-from ....constraints.ir.system import Answer
 from ....constraints.terms.dims import Dim, Term, substitute, symbols
 from ....constraints.terms.formula import Formula, all_of, eq, holds, negate
 from ....solver.tactics.judge import Judge
@@ -25,8 +24,8 @@ from ...feedback.terms import dim_of
 from ..graphs import same_graph
 from ..graphs.program_checks import symbols_of
 from ..tracing.tracing import Trace
+from .goal import Goal
 from .program_needs import Needs, ProgramRequirement
-from .wanted import Wanted
 
 SECONDS: Final = 60.0
 """The time limit, in seconds, of traces that may show a requirement to be an accident."""
@@ -40,7 +39,6 @@ class SecondTraces:
 
     spec: Spec
     judge: Judge
-    wanted: Wanted
     needs: Callable[[Trace, Sequence[Formula]], Needs]
     """Returns the requirements of a trace where formulas hold."""
     again: Callable[[Sizes, float], Trace]
@@ -70,7 +68,7 @@ class SecondTraces:
             if size == as_other:
                 return True
             known = isinstance(size, int | Term) and isinstance(as_other, int | Term)
-            return known and self.judge.ask(eq(size, as_other), given) is Answer.ALWAYS
+            return known and self.judge.follows(eq(size, as_other), given)
 
         def described(trace: Trace) -> Any:
             known = symbols_of(trace.program, self.spec)
@@ -79,21 +77,25 @@ class SecondTraces:
         return same_graph.agree(described(one), described(other), equal)
 
     def not_accidental(
-        self, fixing: list[ProgramRequirement], asked: Sequence[ProgramRequirement], trace: Trace
+        self,
+        goal: Goal,
+        fixing: list[ProgramRequirement],
+        asked: Sequence[ProgramRequirement],
+        trace: Trace,
     ) -> list[ProgramRequirement]:
         """Without the equations that the example happened to fulfil, and what nobody knows the graph to need:
         where they do not hold, a second trace gives the same graph, or several do, so nothing in it is there
         for their sake.
         """
-        needed = (*self.wanted.domain, *self.wanted.all, *(r.formula for r in asked))
+        needed = (*goal.domain, *goal.all, *(r.formula for r in asked))
         kept, until = [*fixing], time.monotonic() + SECONDS
         for requirement in fixing:
             if requirement not in kept or time.monotonic() > until:
                 continue
             failing = negate(requirement.formula)
-            ordinary = self.wanted.ordinary(*(r.formula for r in asked), failing)
+            ordinary = goal.ordinary(*(r.formula for r in asked), failing)
             others: list[Trace] = []
-            for sizes in chain(ordinary, self.wanted.apart((*needed, failing))):
+            for sizes in chain(ordinary, goal.apart((*needed, failing))):
                 other = self.at(sizes) if requirement in kept else None
                 if other is None:
                     continue
@@ -103,12 +105,12 @@ class SecondTraces:
                     kept.remove(requirement)
                 else:
                     others.append(other)
-            if requirement in kept and self._same_together((*needed, failing), trace, others, until):
+            if requirement in kept and self._same_together(goal, (*needed, failing), trace, others, until):
                 kept.remove(requirement)
         return kept
 
     def _same_together(
-        self, given: Sequence[Formula], trace: Trace, others: Sequence[Trace], until: float
+        self, goal: Goal, given: Sequence[Formula], trace: Trace, others: Sequence[Trace], until: float
     ) -> bool:
         """Returns whether these traces, and more if they are needed, give the same graph where these formulas
         hold, each where its own guards hold.
@@ -120,13 +122,13 @@ class SecondTraces:
         while time.monotonic() < until:
             sizes = None
             if not waiting:
-                if (sizes := next(self.wanted.some((*left,)), None)) is None:
+                if (sizes := next(goal.some((*left,)), None)) is None:
                     break
                 if (other := self.at(sizes)) is None:
                     return False
                 waiting.append(other)
             other = waiting.pop()
-            found = self.needs(other, self.wanted.all)
+            found = self.needs(other, goal.all)
             where = all_of(r.formula for r in (*found.graph, *found.checks))
             if found.unread or (sizes is not None and not holds(where, sizes)):
                 return False

@@ -17,7 +17,7 @@ from ....solver.decide import DomainOracle
 from ....solver.facts.refine import simplify
 from ....solver.tactics.judge import Budget
 from ....tracer.recording.record import record
-from .wanted import Wanted
+from .goal import Goal
 
 WAYS: Final = 128
 """The paths of a model are kept separate up to this number."""
@@ -28,32 +28,32 @@ SECONDS: Final = 20.0
 
 
 def ways_apart(
-    model: Callable[..., Any], wanted: Wanted, rules: Rules, sizes: Mapping[str, int]
+    model: Callable[..., Any], goal: Goal, rules: Rules, sizes: Mapping[str, int]
 ) -> tuple[Formula, ...]:
     """Returns some paths, for a model with too many paths to list: the path of these sizes, and the paths of
     sizes that are multiples of a power of two.
     """
-    known = (*wanted.domain, *wanted.accepted)
-    even = ([eq(modulo(sym(name), step), 0) for name in wanted.spec.domain.symbols] for step in EVEN)
-    usual = chain.from_iterable(wanted.some((*known, *multiples)) for multiples in even)
-    found = (_way_of(model, wanted, rules, at) for at in (*usual, sizes))
+    known = (*goal.domain, *goal.accepted)
+    even = ([eq(modulo(sym(name), step), 0) for name in goal.spec.domain.symbols] for step in EVEN)
+    usual = chain.from_iterable(goal.some((*known, *multiples)) for multiples in even)
+    found = (_way_of(model, goal, rules, at) for at in (*usual, sizes))
     return tuple(dict.fromkeys(way for way in found if way is not None))
 
 
 def _way_of(
-    model: Callable[..., Any], wanted: Wanted, rules: Rules, sizes: Mapping[str, int]
+    model: Callable[..., Any], goal: Goal, rules: Rules, sizes: Mapping[str, int]
 ) -> Formula | None:
     """Returns the condition of all sizes that take the same path of the model as these; None where it does
     not return.
     """
-    spec = wanted.spec
+    spec = goal.spec
     oracle = DomainOracle(spec.domain, Budget(SECONDS))
     system, _ = record(model, spec, rules, oracle, budget_s=SECONDS, along=sizes)
     (path,) = system.paths
     names = {*spec.domain.symbols}
     of_sizes = [part for part in conjuncts(path.premise) if free_symbols(part) <= names]
     returned = path.end.how == "returned"
-    return simplify(wanted.judge, spec.domain, of_sizes) if returned else None
+    return simplify(goal.judge, spec.domain, of_sizes) if returned else None
 
 
 def may_scan(path: Path) -> bool:

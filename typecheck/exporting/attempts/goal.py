@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Final
 
 from ....constraints.ir.language import Fact
 from ....constraints.ir.spec import Spec
-from ....constraints.ir.system import Answer
 from ....constraints.terms.dims import Dim, Term, sym, symbols
 from ....constraints.terms.formula import (
     Compare,
@@ -24,6 +24,7 @@ from ....constraints.terms.formula import (
 from ....solver.facts.facts import fact
 from ....solver.tactics import examples
 from ....solver.tactics.judge import Judge
+from ...dim_specs.specs import Hint, Size
 from ..examples import example_inputs
 from ..examples.example_sizes import mixed_sizes
 from .comparing import LARGE
@@ -35,35 +36,41 @@ FEW: Final = 8
 """Values of a size for which a program is run one by one."""
 
 
-class Wanted:
-    """The sizes that the model accepts, and that take the traced path."""
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """The sizes that a program has to take: those that the model accepts and that take the traced path."""
 
-    def __init__(self, spec: Spec, judge: Judge, accepted: Formula, way: Formula) -> None:
-        self.spec, self.judge = spec, judge
-        self.domain = (*spec.domain.assumptions,)
-        self.accepted = [*conjuncts(accepted)]
-        self.way = [*conjuncts(way)]
-        self.recorded = way
-        """The way that the example takes through the model, as it was recorded."""
-        self.inner: Sequence[Term] = ()
-        """The sizes inside the program."""
-        self._broadcasts: dict[tuple[str, str], bool] = {}
-        """The answers of `either`."""
-        self._known: dict[str, bool] = {}
-        """The answers of `certain`."""
+    spec: Spec
+    judge: Judge
+    accepted: tuple[Formula, ...]
+    recorded: Formula
+    """The condition of the path, as it was recorded."""
+    way: tuple[Formula, ...]
+    """The parts of this condition that the program depends on."""
+    inner: Sequence[Term] = ()
+    """The sizes inside the program."""
+    _answers: dict[tuple[str, ...], bool] = field(default_factory=dict, init=False, compare=False)
+    """The answers of `either` and `certain`."""
 
     @property
-    def all(self) -> list[Formula]:
-        """All that is asked of sizes."""
-        return [*self.accepted, *self.way]
+    def domain(self) -> tuple[Formula, ...]:
+        return self.spec.domain.assumptions
 
-    def go(self, way: Formula) -> None:
-        """Selects another path through the model. Conditions of it that all accepted sizes meet anyway are
-        dropped.
+    @property
+    def all(self) -> tuple[Formula, ...]:
+        """All conditions on sizes beyond the declared ones."""
+        return *self.accepted, *self.way
+
+    def along(self, way: Formula) -> Goal:
+        """Returns the goal of another path through the model. Conditions of it that all accepted sizes meet
+        are dropped.
         """
-        known = (*self.domain, *self.accepted)
-        self.way = [f for f in conjuncts(way) if self.judge.ask(f, known) is not Answer.ALWAYS]
-        self.recorded = all_of(self.way)
+        left = tuple(f for f in conjuncts(way) if not self.follows(f, self.accepted))
+        return replace(self, recorded=all_of(left), way=left)
+
+    def follows(self, formula: Formula, given: Iterable[Formula]) -> bool:
+        """Returns whether the formula is proved at all declared sizes at which the given ones hold."""
+        return self.judge.follows(formula, (*self.domain, *given))
 
     # ---- what is so of all of them
 
@@ -71,28 +78,33 @@ class Wanted:
         """Returns whether two sizes of at least 1, which the model broadcasts, may differ while one of them
         is 1.
         """
-        if (one, other) not in self._broadcasts:
-            given = (*self.domain, *self.all)
+        if (one, other) not in self._answers:
             told = [f"{one} == {other}", f"{one} == 1", f"{other} == 1", f"{one} >= 1", f"{other} >= 1"]
             read = [formula for text in told if (formula := formula_of(text, self.spec)) is not None]
-            self._broadcasts[one, other] = (
+            self._answers[one, other] = (
                 len(read) == len(told)
-                and self.judge.ask(read[0], given) is not Answer.ALWAYS
-                and self.judge.ask(all_of((any_of(read[:3]), *read[3:])), given) is Answer.ALWAYS
+                and not self.follows(read[0], self.all)
+                and self.follows(all_of((any_of(read[:3]), *read[3:])), self.all)
             )
-        return self._broadcasts[one, other]
+        return self._answers[one, other]
 
     def certain(self, condition: str) -> bool:
         """Returns whether the condition holds at all sizes that the model takes, on every path."""
-        if condition not in self._known:
+        if (condition,) not in self._answers:
             read = formula_of(condition, self.spec)
-            given = (*self.domain, *self.accepted)
-            self._known[condition] = read is not None and self.judge.ask(read, given) is Answer.ALWAYS
-        return self._known[condition]
+            self._answers[condition,] = read is not None and self.follows(read, self.accepted)
+        return self._answers[condition,]
 
     def fact(self, formulas: Sequence[Formula]) -> Callable[[Dim], Fact]:
         """Returns a function from a size to the known facts about it where these formulas hold."""
         return lambda dim: fact(self.judge, (*self.domain, *formulas), dim)
+
+    def varies(self, dim: Dim) -> Size:
+        """Returns the size as torch is to treat it: its bounds, or the number that it always is."""
+        if (fixed := self.fact(self.all)(dim)).divisor == 0:
+            return fixed.remainder
+        known = self.fact(self.accepted)(dim)
+        return Hint("AUTO", max(known.min or 0, 0), known.max)
 
     def fixes(self, formula: Formula, together: Sequence[Formula]) -> bool:
         """Returns whether a check of the trace, with all others, turns a size into a number, or two sizes
@@ -109,8 +121,7 @@ class Wanted:
         """Those that do not follow from what is given, and those before them."""
         found: list[ProgramRequirement] = []
         for requirement in asked:
-            known = (*self.domain, *given, *(r.formula for r in found))
-            if self.judge.ask(requirement.formula, known) is not Answer.ALWAYS:
+            if not self.follows(requirement.formula, (*given, *(r.formula for r in found))):
                 found.append(requirement)
         return found
 
@@ -119,15 +130,9 @@ class Wanted:
         kept = [*taken]
         for requirement in sorted(taken, key=lambda r: -len(str(r.formula))):
             others = [r.formula for r in kept if r is not requirement]
-            known = (*self.domain, *self.all, *others)
-            if self.judge.ask(requirement.formula, known) is Answer.ALWAYS:
+            if self.follows(requirement.formula, (*self.all, *others)):
                 kept.remove(requirement)
         return kept
-
-    def is_all(self, accepted: Formula) -> bool:
-        """Returns whether the formula holds at all sizes that the model takes, on every path."""
-        known = (*self.domain, *self.accepted)
-        return self.judge.ask(accepted, known) is Answer.ALWAYS
 
     # ---- some of them
 
