@@ -627,8 +627,16 @@ class _Deciding:
         self.domain = domain
         self.judge = judge
         self.reading = reading
-        self.residual = tuple(reading.requirements)
         self.assumptions = domain.assumptions
+        self.residual = tuple(map(self._freed, reading.requirements))
+
+    def _freed(self, requirement: Requirement) -> Requirement:
+        """Returns a requirement without its doubt if what it refuses lies outside of the sizes in doubt."""
+        if isinstance(requirement.doubt, bool):
+            return requirement
+        refused = (*self.assumptions, negate(requirement.needs), requirement.doubt)
+        certain = self.judge.satisfiable(refused) == "unsat"
+        return replace(requirement, doubt=False) if certain else requirement
 
     def decision(self) -> Decision:
         needs = [r.needs for r in self.residual]
@@ -732,6 +740,9 @@ class _Deciding:
         witness = self.judge.model or None
         if cores:
             return self._decision("refuted", cores=cores, outside=witness)
+        surely = [r.surely for r in self.residual if r.doubt is not True]
+        if any(r.by_data for r in surely) and (suspects := self._cores(surely)):
+            return self._empty(suspects, witness)
         suspects = self._cores(list(self.residual))
         if any(r.by_data for r in self.residual):
             reason = "no sizes are left at which all data are accepted; some may be"
@@ -741,6 +752,15 @@ class _Deciding:
             reason = "no sizes are left, but for requirements of some data, or behind an approximation"
         origin = suspects[0].requirements[0].origin if suspects else Origin()
         return self._decision("unknown", (OpenSizes(True, reason, origin),), cores=suspects, outside=witness)
+
+    def _empty(self, cores: tuple[Core, ...], outside: Mapping[str, int] | None) -> Decision:
+        """Returns the decision where at all sizes some data are refused, though not all of them: the accepted
+        set is empty, and that is exact.
+        """
+        self.residual = tuple(replace(r, doubt=False) for core in cores for r in core.requirements)
+        choice = next(r for r in self.residual if r.by_data)
+        self.reading.on_data.append(OnData(f"at all sizes: {choice.reason}", choice.origin))
+        return self._decision("refined", outside=outside, empty=True)
 
     def _cores(self, requirements: list[Requirement]) -> tuple[Core, ...]:
         """Returns disjoint minimal cores: first those of one requirement, then those among the others."""
@@ -776,8 +796,9 @@ class _Deciding:
         outside: Mapping[str, int] | None = None,
         left: bool = False,
         open_: Sequence[OpenSizes] = (),
+        empty: bool = False,
     ) -> Decision:
-        """Builds a decision.
+        """Builds a decision; `empty` means that nothing is accepted, though not all is certainly refused.
 
         `left` means that, as far as is known, all requirements accept some sizes. Those in regions that are
         `open_` are not certainly accepted.
@@ -787,7 +808,7 @@ class _Deciding:
 
         @cache
         def told() -> Told:
-            if verdict == "refuted":
+            if verdict == "refuted" or empty:
                 return Told(False, refine.Summary({}, (False,)), False, outside)
             needs = [r.surely.needs if verdict == "unknown" else r.needs for r in self.residual]
             accepted, summary = self._in_words(needs, exact and verdict != "unknown")

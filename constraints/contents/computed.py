@@ -21,7 +21,7 @@ from ..terms.formula import Formula, all_of, any_of, ge, le, negate
 from .cycles import is_run
 from .dtypes import DIGITS, INTEGRAL
 from .functions import corners, number, symbol_of
-from .laws.calls import CASTS
+from .laws.calls import CASTS, MOVES
 from .places import MadeValue, Places
 from .values import ROOTED, of, pieces_of
 from .writing import is_permutation
@@ -168,14 +168,6 @@ def _rays(piece: Piece, places: Places) -> tuple[Ray, ...]:
 
 
 # --- elements that are moved, all of them ------------------------------------------------------------------
-
-MOVES: Final = frozenset(
-    "clone contiguous detach alias lift_fresh_copy cpu unsqueeze squeeze view reshape view_as reshape_as "
-    "flatten unflatten ravel transpose permute T t mT movedim flip fliplr flipud roll rot90 msort sort "
-    "unique unique2 _unique _unique2 unique_consecutive _unique_consecutive expand expand_as broadcast_to "
-    "repeat tile repeat_interleave".split()
-)
-"""Operators whose first result has all elements of the input, and no others, where it has any."""
 
 
 def _moved(step: _RangeStep) -> tuple[ComputedRange, ...]:

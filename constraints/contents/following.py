@@ -13,8 +13,8 @@ from ..terms.dims import Dim, Term
 from ..terms.formula import Formula
 from . import subscripts
 from .dtypes import INTEGRAL
-from .functions import AtLeast
-from .laws.calls import CASTS, Named, NamedCall, nothing_usual
+from .functions import AtLeast, finite
+from .laws.calls import CASTS, MOVES, Named, NamedCall, nothing_usual
 from .laws.images import stepped
 from .laws.several import SEVERAL
 from .laws.transfers import LAWS, followed
@@ -120,11 +120,26 @@ def _by_law(call: NamedCall, sources: list[Tensor]) -> Elements:
     own = call.op in OF_DATA or call.op == "clamp"
     if not own and any(of(t) is UNTRACKED for t in _kept_from(call, sources)):
         return UNTRACKED
+    if any(t.dtype == "float16" for t in sources) and not _takes_infinity(call):
+        call = replace(call, named={name: _finite(value) for name, value in call.named.items()})
     image = stepped(call)
     found = followed(call, law(call) if image is None else image, call.result)
     if by_data and call.op not in OF_DATA and isinstance(found, Span | Pieces):
         return replace(found, by_data=True)
     return found
+
+
+def _takes_infinity(call: NamedCall) -> bool:
+    """Returns whether the law of the operator holds of infinity, too."""
+    other = call.named.get("other")
+    return call.op in EXTENDED or (call.op in ("add", "sub", "mul") and type(other) is int and other > 0)
+
+
+def _finite(value: Any) -> Any:
+    """Returns an operand without what is known of it where it is infinite."""
+    if not isinstance(value, Tensor) or value.dtype != "float16" or not isinstance(value.elements, Pieces):
+        return value
+    return structs.replace(value, elements=finite(value.elements))
 
 
 def _kept_from(call: NamedCall, sources: list[Tensor]) -> list[Tensor]:
@@ -183,6 +198,8 @@ def _several(call: NamedCall) -> Any:
 
 ONE_BY_ONE = frozenset("meshgrid broadcast_tensors".split())
 """Operators that make one result from each of several tensors."""
+EXTENDED = CASTS | MOVES | frozenset("getitem index index_select select slice narrow".split())
+"""Operators whose laws hold of infinity, too, as they move elements, or convert them."""
 MERGING = frozenset("cat stack where".split())
 """Operators that combine elements of several tensors."""
 WITH_FACTS = MERGING | LIKE | SHAPED_AS | TAKING | OF_DATA

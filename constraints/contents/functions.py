@@ -35,7 +35,9 @@ AtLeast: TypeAlias = Callable[[Dim, int], bool]
 Corners: TypeAlias = tuple[tuple[Dim, ...], tuple[Dim, ...]]
 """Values that include the least one, and values that include the greatest one; all of them occur."""
 
-MOST_PIECES: Final = 12
+MOST_PIECES: Final = 20
+INFINITY: Final = 1 << 200
+"""Stands for infinity among numbers that a half holds."""
 MOST_CORNERS: Final = 16
 UNKNOWN: Final = Piece(None)
 
@@ -528,6 +530,20 @@ def divided(pieces: Pieces, law: Callable[[Piece], list[Piece] | None]) -> Piece
     unknown = any_of(p.given for p in found if p.term is None)
     held = gathered(kept, unknown, pieces.by_data, pieces.roundings, pieces.slack)
     return held and replace(held, and_data=pieces.and_data)
+
+
+def is_infinite(piece: Piece) -> bool:
+    """Returns whether a piece of halves is infinity, or what a law has made of it."""
+    term, over = piece.term, piece.over
+    return isinstance(term, int) and isinstance(over, int) and 2 * abs(term) > INFINITY * over
+
+
+def finite(pieces: Pieces) -> Pieces:
+    """Returns the pieces with infinity made unknown."""
+    if not any(map(is_infinite, pieces.pieces)):
+        return pieces
+    some = (replace(p, term=None) if is_infinite(p) else p for p in pieces.pieces)
+    return replace(pieces, pieces=tuple(some))
 
 
 def known(pieces: Pieces) -> Iterator[Piece]:

@@ -321,10 +321,12 @@ those that are rounded to 8 bits, by one in 512 each time.
 """
 
 
-def _is_near(end: Dim, size: Dim) -> Formula:
-    """Returns whether a number is so near to a size that it matters how it is rounded."""
+def _is_near(end: Dim, size: Dim, least: int) -> Formula:
+    """Returns whether a number is so near to a size that it matters how it is rounded, as those from the
+    least one on are.
+    """
     if isinstance(end, int):
-        return True
+        return end >= least
     return all_of((ge(end + end // ROUGH + 1, size), ge(size, end - end // ROUGH - 1)))
 
 
@@ -354,7 +356,7 @@ def _require(
             below = (ge(-piece.least, e) for e in ends[0] if wraps)  # others are invalid, rounded or not
             beyond = (*below, *(ge(e, piece.least) for e in ends[1]))
             sides = (*(-1 * e for e in ends[0] if wraps), *ends[1])
-            near = piece.least < SINGLE or any_of(_is_near(e, size) for e in sides)
+            near = piece.least < SINGLE or any_of(_is_near(e, size, piece.least) for e in sides)
             far = all_of((piece.doubt, ge(size, piece.least), any_of(beyond), near))
             approximate(c, reason, any_of((negate(far), *nowhere)), "both")
         inside = all_of(

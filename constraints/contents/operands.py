@@ -61,6 +61,9 @@ PUT: Final[Mapping[str, tuple[str, ...]]] = {
 """For each operator the numbers that it converts to the dtype of its result, which has to hold them. Below
 zero, the negatives of numbers that an unsigned dtype holds are allowed.
 """
+PUT_UNCHECKED: Final = frozenset("tensor new_tensor as_tensor asarray scalar_tensor setitem".split())
+"""Those of them that make infinity of numbers that a half does not hold."""
+MOST_HALF: Final = 65504
 POSITIVE: Final[Mapping[str, str]] = {"exponential": "lambd", "cauchy": "sigma", "log_normal": "std"}
 """For each operator a number that must be greater than 0."""
 BAGS: Final = frozenset("embedding_bag _embedding_bag".split())
@@ -157,6 +160,9 @@ def _require_operands(c: Context, op: str, named: Named, result: Any) -> None:
                 _require_held(c, end, least, most, result)
         if op == "random" and isinstance(high := named.get("high", named.get("low")), int | Term):
             _require_held(c, high - 1, least, most, result)
+    if isinstance(result, Tensor) and result.dtype == "float16" and op in PUT.keys() - PUT_UNCHECKED:
+        for number in _numbers([named.get(name) for name in PUT[op]]):
+            _require_held(c, number, -MOST_HALF, MOST_HALF, result)
     if op == "repeat_interleave" and named.get("output_size") is not None:
         _doubt(c, op, named.get("repeats"))
     if op == "masked_scatter":

@@ -18,6 +18,7 @@ from ..ir.language import (
     Affine,
     Dots,
     Elements,
+    Piece,
     Pieces,
     Shape,
     Slice,
@@ -32,15 +33,19 @@ from ..terms.dims import Dim, Term, maximum
 from ..terms.formula import Formula, all_of, eq, ge, negate
 from .dtypes import DIGITS
 from .following import with_elements
-from .functions import AtLeast, are_exclusive, settled, without
+from .functions import AtLeast, are_exclusive, gathered, without
 from .laws.calls import CASTS, of_number
 from .masks import COMPARISONS, CONNECTIVES, NEGATIONS
-from .values import extremes, of, pieces_of, stored
+from .values import extremes, fitted, of, pieces_of, stored
 
 Place: TypeAlias = tuple[Dim, ...]
 DEPTH: Final = 24
 """At most this many calls back an element is looked for."""
 MOST_CASES: Final = 12
+FEW: Final = 5
+"""At most this many elements in a row are looked for one by one."""
+CUTTING: Final = frozenset("getitem slice narrow".split())
+"""Operators that return a row of elements out of others."""
 
 
 class MadeValue(Protocol):
@@ -153,9 +158,31 @@ class Places:
         self._found: dict[tuple[int, Place], Tensor | None] = {}
 
     def of_result(self, op: str, args: dict[str, Argument], result: Tensor, time: int) -> Elements:
-        """Returns the only element of the result of a call that is being made; None where it is not known."""
-        found = self._of_call(op, args, result, (0,) * result.rank, 0, time, DEPTH)
-        return found.elements if found is not None and is_exact(found.elements) else None
+        """Returns the elements of the result of a call that is being made, one or a few in a row; None where
+        they are not known.
+        """
+        if all(n == 1 for n in result.shape):
+            return self._element(op, args, result, (0,) * result.rank, time)
+        few = next((k for k in range(1, FEW + 1) if self.at_least(k - result.shape[-1], 0)), 0)
+        if op not in CUTTING or result.rank != 1 or not few:
+            return None
+        found = [pieces_of(self._element(op, args, result, (place,), time), ()) for place in range(few)]
+        known = [pieces for pieces in found if pieces is not None]
+        if len(known) < few or len({pieces.by_data for pieces in known}) > 1:
+            return None
+        parts = [
+            replace(p, given=all_of((p.given, ge(result.shape[0], place + 1))), fixed=((-1, place),))
+            for place, pieces in enumerate(known)
+            for p in pieces.pieces
+        ]
+        together = gathered(parts, False, known[0].by_data, 0, False)
+        return together and stored(together, result.shape, self.at_least)
+
+    def _element(
+        self, op: str, args: dict[str, Argument], result: Tensor, place: Place, time: int
+    ) -> Elements:
+        found = self._of_call(op, args, result, place, 0, time, DEPTH)
+        return found.elements if found is not None and is_exact(found.elements, doubtful=True) else None
 
     def is_as_made(self, ref: int, time: int) -> bool:
         """Returns whether nothing has been written that might be seen through a value, from when it was made
@@ -221,21 +248,23 @@ def _plainly(value: Tensor, place: Place) -> Tensor | None:
                 return None
             at[index.name] = where[axis]
         there.append(replace(without(piece, at), fixed=()))
-    found = settled(replace(pieces, pieces=tuple(there)))
+    found = replace(pieces, pieces=tuple(there))
     if not there or not (len(there) == 1 or are_exclusive(found)):
         return None
     return Tensor((), value.dtype, elements=stored(found, (), lambda dim, bound: False))
 
 
-def is_exact(elements: Elements) -> bool:
-    """Returns whether the facts about an only element say what it is, or what it is for some data each."""
+def is_exact(elements: Elements, *, doubtful: bool = False) -> bool:
+    """Returns whether the facts about an only element say what it is, or what it is for some data each; where
+    `doubtful`, but for the sizes at which floats are rounded.
+    """
     match elements:
         case Affine():
             return True
         case Span():
             return elements.by_data and elements.attained
         case Pieces(pieces, by_data, 0, False, False):
-            known = (p.term is not None and p.attained and p.doubt is False for p in pieces)
+            known = (p.term is not None and p.attained and (doubtful or p.doubt is False) for p in pieces)
             return all(known) and (by_data or not any(p.indices for p in pieces))
     return False
 
@@ -600,6 +629,16 @@ def _of_product(call: PlacedCall, place: Place) -> Tensor | None:
     return call.at((0,), several[place[1]]) if isinstance(place[1], int) else None
 
 
+def _in_progression(call: PlacedCall, place: Place) -> Tensor | None:
+    """A number of a range of integers, as floats hold it, too."""
+    start, step = call.args.get("start", 0), call.args.get("step", 1)
+    start = 0 if call.args.get("end") is None else start
+    if not all(isinstance(part, int | Term) and not isinstance(part, bool) for part in (start, step)):
+        return None
+    held = fitted(of_number(start + step * place[0]), call.result.dtype, call.places.at_least)  # type: ignore[operator]
+    return None if held is None else call.single(held)
+
+
 def _combined(call: PlacedCall, place: Place) -> Tensor | None:
     """Of the first row of `combinations`, the elements from the first on."""
     if place[0] != 0:
@@ -642,11 +681,25 @@ def _least(call: PlacedCall, place: Place) -> Tensor | None:
     return call.constant(span.low)
 
 
+def _converted(call: PlacedCall, place: Place) -> Tensor | None:
+    """The element in another dtype; where random numbers times a size are cut, any integer below the size."""
+    found = _by_element(call, place)
+    source = call.args.get("input")
+    times = call.places.program.made(source.id) if isinstance(source, Ref) else None
+    if found is not None or times is None or times.op != "mul":
+        return found
+    factor = dict(times.node.args).get("input")
+    made = call.places.program.made(factor.id) if isinstance(factor, Ref) else None
+    return _drawn(call, place) if made is not None and made.op == "rand" else None
+
+
 def _drawn(call: PlacedCall, place: Place) -> Tensor | None:
     """Any of the numbers of a range, where each may come to lie at any place."""
-    known = call.result.elements
-    if isinstance(known, Span) and known.by_data and known.attained:
-        return Tensor((), call.result.dtype, elements=known)
+    match call.result.elements:
+        case Span(by_data=True, attained=True) as known:
+            return Tensor((), call.result.dtype, elements=known)
+        case Pieces((Piece(attained=True),), by_data=True) as known:
+            return Tensor((), call.result.dtype, elements=known)
     return None
 
 
@@ -714,7 +767,8 @@ LAWS: Final[Mapping[str, Law]] = {
         _by_element,
     ),
     **dict.fromkeys(NAMES, _chosen_by_mask),
-    **dict.fromkeys((*CASTS, *COMPARISONS, *CONNECTIVES, *NEGATIONS), _by_element),
+    **dict.fromkeys((*COMPARISONS, *CONNECTIVES, *NEGATIONS), _by_element),
+    **dict.fromkeys(CASTS, _converted),
     **dict.fromkeys("clone contiguous detach alias lift_fresh_copy cpu".split(), _kept),
     **dict.fromkeys("expand expand_as broadcast_to".split(), _expanded),
     **dict.fromkeys(
@@ -739,6 +793,7 @@ LAWS: Final[Mapping[str, Law]] = {
     "eye": _identity,
     "one_hot": _hot,
     "meshgrid": _grid,
+    "arange": _in_progression,
     "cartesian_prod": _of_product,
     "combinations": _combined,
     **dict.fromkeys("tril_indices triu_indices".split(), _corner),

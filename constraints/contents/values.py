@@ -28,11 +28,14 @@ from .cycles import is_run, modulo, two_ends
 from .dtypes import DIGITS, INTEGRAL, LARGE, SMALL, SPARE, limits, wide
 from .enclosures import image
 from .functions import (
+    INFINITY,
+    MOST_PIECES,
     UNKNOWN,
     AtLeast,
     Corners,
     along,
     corners,
+    finite,
     gathered,
     known,
     nearest_even,
@@ -239,6 +242,7 @@ def fitted(pieces: Pieces | None, dtype: str | None, at_least: AtLeast) -> Piece
     """
     if pieces is None or not all(at_least(p.over, 1) for p in pieces.pieces):
         return None
+    pieces = pieces if dtype == "float16" else finite(pieces)
     fractions = pieces.slack or any(p.over != 1 for p in pieces.pieces)
     exact = pieces.roundings == 0 and all(is_float(p) for p in pieces.pieces)
     overs = {p.over for p in pieces.pieces if p.term is not None}
@@ -247,8 +251,8 @@ def fitted(pieces: Pieces | None, dtype: str | None, at_least: AtLeast) -> Piece
     limit = limits(dtype, roundings, small if isinstance(small, int) and small <= SMALL else None)
     if dtype == "float64" and roundings is None:
         limit = None
-    if limit is None and any(p.term is not None and _is_great(p.term, dtype) for p in pieces.pieces):
-        limit = wide(dtype)
+    great = {p for p in pieces.pieces if limit is None and p.term is not None and _is_great(p.term, dtype)}
+    limit = wide(dtype) if great else limit
     if limit is None or pieces.roundings > 1 << SPARE:
         return pieces if limit is None else None
     if dtype not in DIGITS and (dtype not in INTEGRAL or fractions):
@@ -258,6 +262,9 @@ def fitted(pieces: Pieces | None, dtype: str | None, at_least: AtLeast) -> Piece
     for piece in (p for p in pieces.pieces if p.term is not None):
         if not piece.indices and dtype in DIGITS and not pieces.slack and piece.over != 1:
             found.append(piece)  # of a single fraction its rounding tells (`require_exact`)
+            continue
+        if great and piece not in great:
+            found.append(piece)
             continue
         ends = corners(number(piece), piece.indices, at_least)
         if ends is None:
@@ -274,10 +281,11 @@ def fitted(pieces: Pieces | None, dtype: str | None, at_least: AtLeast) -> Piece
             )
         )
         if dtype in DIGITS:
-            short = dtype in SHORT and piece.over == len(pieces.pieces) == 1 and not pieces.roundings
-            found += (short and _of_short_float(piece, ends, inside, high, at_least)) or (
-                _doubted(piece, inside, high),
-            )
+            octaves = 0 if piece.over != 1 or pieces.roundings else OCTAVES.get(dtype, 0)
+            halves = (octaves and _of_short_float(piece, ends, inside, (high, octaves), at_least)) or ()
+            if len(halves) + len(found) > MOST_PIECES:
+                return None
+            found += halves or (_doubted(piece, inside, high),)
             continue
         found.append(replace(piece, given=all_of((piece.given, inside))))
         unknown.append(all_of((piece.given, negate(inside))))
@@ -321,16 +329,18 @@ def _is_given(piece: Piece, condition: Formula) -> bool:
 
 
 def _of_short_float(
-    piece: Piece, ends: Corners, inside: Formula, most: int, at_least: AtLeast
+    piece: Piece, ends: Corners, inside: Formula, held: tuple[int, int], at_least: AtLeast
 ) -> list[Piece] | None:
     """Returns the pieces of integers as short floats represent them, or None.
 
     They are exact up to `most`, so that all up to it occur, if all integers do; beyond that they are the
     nearest even numbers, beyond twice that the nearest multiples of 4: rounding keeps order, so that the
-    greatest number becomes the greatest. Negatives are as far from 0.
+    greatest number becomes the greatest. Negatives are as far from 0. After the last octave of halves follows
+    infinity: from half a unit below the power of 2 on.
     """
-    lows, highs = ends
-    furthest = most << OCTAVES
+    (lows, highs), (most, octaves) = ends, held
+    furthest = most << octaves
+    infinite = furthest - (1 << octaves - 1) if octaves == OCTAVES["float16"] else None
     if piece.doubt is not False and piece.least >= furthest:
         piece = replace(piece, least=furthest)
     elif piece.doubt is not False or _is_given(piece, inside):
@@ -338,12 +348,12 @@ def _of_short_float(
     if len(lows) + len(highs) > 2:
         return None
     sides = ((1, lows[0], highs[0]), (-1, -1 * highs[0], -1 * lows[0]))
-    held = (
+    held_exactly = (
         (sign, low, high)
         for sign, low, high in sides
         if at_least(low + most, 0) and (not piece.indices or at_least(most - low, 0))
     )
-    if (side := next(held, None)) is None:
+    if (side := next(held_exactly, None)) is None:
         return None
     sign, low, high = side
 
@@ -358,17 +368,29 @@ def _of_short_float(
         index = Index("#0", most - low + 1, None, ordered=False)
         given = all_of((piece.given, ge(high, most + 1)))
         found.append(replace(piece, term=sign * (low + symbol_of(index)), indices=(index,), given=given))
-    for octave in range(1, OCTAVES + 1):
+    for octave in range(1, octaves + 1):
         unit, top = 1 << octave, most << octave
-        within = all_of((ge(high, top // 2 + 1), le(high, top)))
-        found.append(part(within, unit * nearest_even(high, unit)))
-    beyond = ge(high, furthest + 1)
-    return [*found, replace(part(beyond, high), doubt=any_of((piece.doubt, beyond)), least=furthest)]
+        last = top if infinite is None or octave < octaves else infinite - 1
+        greatest = unit * nearest_even(high, unit)
+        within = (ge(high, top // 2 + 1), le(high, last), ge(greatest, top // 2), le(greatest, top))
+        found.append(part(all_of(within), greatest))
+    if infinite is None:
+        beyond = ge(high, furthest + 1)
+        found.append(replace(part(beyond, high), doubt=any_of((piece.doubt, beyond)), least=furthest))
+    else:
+        given = all_of((piece.given, ge(high, infinite)))
+        found = [replace(part, doubt=False, least=0) for part in found]  # what is in doubt is infinite
+        found.append(Piece(sign * INFINITY, given=given, attained=piece.attained, fixed=piece.fixed))
+        if piece.indices:
+            finite = part(given, furthest - (1 << octaves))
+            found.append(replace(finite, attained=is_run(piece), doubt=False, least=0))
+    return [part for part in found if tightest(part.given) is not False]
 
 
-OCTAVES: Final = 2
-"""How often the distance of short floats is doubled before it is no longer followed."""
-SHORT: Final = frozenset({"float16", "bfloat16"})
+OCTAVES: Final = {"bfloat16": 2, "float16": 5}
+"""How often the distance of short floats is doubled before it is no longer followed; in halves, up to the
+greatest one.
+"""
 
 
 def is_float(piece: Piece) -> bool:

@@ -27,7 +27,7 @@ from ..contents.outcomes.dataless import Dataless, less
 from ..contents.outcomes.fixed import comparison, equality, number_of_results
 from ..contents.outcomes.ranges import OPEN, Outlook, Range, Ranges, Usual, compared, range_of
 from ..contents.outcomes.trials import Truth
-from ..contents.places import Places, is_exact, referring
+from ..contents.places import CUTTING, Places, is_exact, referring
 from ..contents.traits import Contents, is_sparse
 from ..contents.values import extremes, stored, ways_of
 from ..contents.values import fitted as fitted_to
@@ -804,13 +804,14 @@ class Generator:
         if not isinstance(result, Tensor) or result.dtype not in INTEGRAL:
             return result
         one, known = all(n == 1 for n in result.shape), result.elements
-        if known is None or (op not in CHOOSING and op not in CASTS and (not one or is_exact(known))):
+        asked = (one or op in CUTTING) and not is_exact(known)
+        if known is None or not (asked or op in CHOOSING or op in CASTS):
             return result
         if (places := self._places()) is None:
             return result
         self._asked = True
         args = {name: referring(value, self.contents.name_of) for name, value in named.items()}
-        found = places.of_result(op, args, result, self.node) if one else None
+        found = places.of_result(op, args, result, self.node) if asked else None
         pieces = chosen(places, op, args, result, self.node) or scaled_draw(places, op, args, self.node)
         if found is None and pieces is not None:
             found = stored(fitted_to(pieces, result.dtype, self.at_least), result.shape, self.at_least)

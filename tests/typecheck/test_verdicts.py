@@ -154,6 +154,23 @@ def test_what_data_alone_decide_refuses_no_sizes(
     assert "contradicted" not in {f.code for f in report.findings}
 
 
+@pytest.mark.parametrize("target, verdict, accepts, told", [
+    (lambda x: x[torch.randint(0, 2 * len(x), (5,))[0]], "refined", "False", True),
+    (lambda x: x[x.argmax() + 1], "refined", "False", True),
+    (lambda x: x[torch.randint(0, 6, (5,))], "refined", "6 <= n", False),
+    (lambda x: x[torch.tensor([len(x)])], "refuted", "False", False),
+])  # fmt: skip
+def test_a_choice_that_is_valid_at_no_size_is_not_refuted(
+    target: Callable[..., Any], verdict: str, accepts: str, told: bool
+) -> None:
+    report = check(target, "x: float32[n]")
+    said = report.verdict, str(report.accepts), report.accepts.exact
+    assert said == (verdict, accepts, True), report.to_text()
+    assert (Code.DATA in {f.code for f in report.findings}) == told
+    assert ("with all that the data may choose" in report.to_text()) == told
+    assert "incomplete" not in {f.code for f in report.findings}
+
+
 def test_what_one_side_refuses_is_not_certain() -> None:
     def by_data(x: Tensor) -> Tensor:
         return x.view(2, -1) if x.sum() > 0 else x.view(3, -1)
@@ -258,7 +275,8 @@ def test_what_some_choice_refuses_refutes_nothing() -> None:
         return table[x.topk(2).indices]
 
     some = check(chosen, "x: float32[n]", "n >= 4")
-    assert some.verdict == "unknown" and not some.accepts.certain.holds(n=4), some.to_text()
+    assert some.verdict == "refined" and not some.accepts.holds(n=4), some.to_text()
+    assert Code.DATA in {finding.code for finding in some.findings}
     every = check(lambda x: table[torch.arange(x.shape[0])], "x: float32[n]", "n >= 4")
     assert every.verdict == "refuted"
 

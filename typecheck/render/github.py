@@ -11,7 +11,7 @@ from typing import Final
 
 from ..report.codes import Severity
 from ..report.report import Finding, ReportData, Verdict
-from .text import HEADLINES, span
+from .text import headline, span
 from .words import relative, told
 
 _COMMANDS: Final[Mapping[Severity, str]] = {
@@ -29,7 +29,7 @@ def to_github(reports: Sequence[ReportData]) -> str:
 def _lines(report: ReportData) -> Iterator[str]:
     yield from (_command(report, f) for f in report.findings if not f.suppressed)
     where = f", where {report.accepts}" if report.verdict is Verdict.REFINED else ""
-    yield _data(f"{report.verdict}: {report.target} {HEADLINES[report.verdict]}{where}")
+    yield _data(f"{report.verdict}: {report.target} {headline(report)}{where}")
 
 
 def _command(report: ReportData, finding: Finding) -> str:

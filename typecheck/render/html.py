@@ -17,7 +17,7 @@ from typing import Any, Final
 from ...constraints.ir.program import Origin
 from ..report.report import Finding, Operand, ReportData, Verdict
 from .regions import Part, ProgramRegion, regions
-from .text import HEADLINES, conditions, fact_text, opinion_text, place, sizes, span
+from .text import conditions, fact_text, headline, opinion_text, place, sizes, span
 from .words import told
 
 
@@ -46,7 +46,7 @@ def page_data(report: ReportData) -> dict[str, Any]:
     return {
         "target": report.target,
         "verdict": report.verdict.value,
-        "headline": HEADLINES[report.verdict],
+        "headline": headline(report),
         "inputs": list(report.inputs),
         "conditions": conditions(report),
         "dims": [[name, fact_text(fact)] for name, fact in report.dims.items()],
@@ -143,7 +143,7 @@ _VERDICT_COLOURS = {
 def _summary(report: ReportData) -> Iterator[str]:
     e = html.escape
     yield f'<div style="{_STYLE["box"].format(_VERDICT_COLOURS[report.verdict])}">'
-    yield f"<b>{report.verdict.value}</b>: <b>{e(report.target)}</b> {HEADLINES[report.verdict]}"
+    yield f"<b>{report.verdict.value}</b>: <b>{e(report.target)}</b> {headline(report)}"
     yield f'<pre style="{_STYLE["pre"]}">{e(chr(10).join(report.inputs))}</pre>'
     for words, condition in conditions(report):
         yield words

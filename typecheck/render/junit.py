@@ -11,7 +11,7 @@ from typing import Final
 from xml.etree import ElementTree as ET
 
 from ..report.report import ReportData, Verdict
-from .text import HEADLINES, to_text
+from .text import headline, to_text
 
 _ILLEGAL: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML 1.0 has no way to write."""
@@ -36,8 +36,8 @@ def to_junit(reports: Sequence[ReportData]) -> str:
         text = _legal(to_text(report))
         if not report.passes:
             outcome = "error" if report.verdict is Verdict.UNKNOWN else "failure"
-            headline = _legal(f"{report.target} {HEADLINES[report.verdict]}")
-            ET.SubElement(case, outcome, {"message": headline, "type": report.verdict.value}).text = text
+            message = _legal(f"{report.target} {headline(report)}")
+            ET.SubElement(case, outcome, {"message": message, "type": report.verdict.value}).text = text
         else:
             ET.SubElement(case, "system-out").text = text
     ET.indent(root)

@@ -16,12 +16,13 @@ from ...constraints.terms.rows import legible
 from ..report.codes import Code, Severity
 from ..report.report import Finding, Link, Repair, ReportData, SecondOpinion, Verdict
 
-HEADLINES: Final[Mapping[Verdict, str]] = {
+_HEADLINES: Final[Mapping[Verdict, str]] = {
     Verdict.PROVED: "runs for every declared input",
     Verdict.REFINED: "runs for some of the declared inputs, not for all",
     Verdict.REFUTED: "runs for none of the declared inputs",
     Verdict.UNKNOWN: "may or may not run for the declared inputs",
 }
+_BY_CHOICE: Final = "runs, at none of the declared sizes, with all that the data may choose"
 _COLOURS: Final[Mapping[str, str]] = {
     "bold": "1",
     "dim": "2",
@@ -45,6 +46,12 @@ _OF_SEVERITY: Final[Mapping[Severity, str]] = {
 MAX_BRANCHES: Final = 6
 MAX_SAME: Final = 3
 """This many findings of one code and message are written out."""
+
+
+def headline(report: ReportData) -> str:
+    """Returns the verdict in words, without the name of the target."""
+    empty = report.verdict is Verdict.REFINED and report.accepts.formula is False
+    return _BY_CHOICE if empty else _HEADLINES[report.verdict]
 
 
 def to_text(
@@ -96,8 +103,8 @@ class _Page:
 def _head(page: _Page, report: ReportData) -> Iterator[str]:
     exact = report.accepts.exact or report.verdict is Verdict.UNKNOWN
     unless = "" if exact else ", as far as is known"
-    headline = f"{report.verdict}: {report.target} {HEADLINES[report.verdict]}{unless}"
-    first, *rest = page.wrapped(headline, "  ", "")
+    line = f"{report.verdict}: {report.target} {headline(report)}{unless}"
+    first, *rest = page.wrapped(line, "  ", "")
     verdict = page.paint(report.verdict.value, "bold", _OF_VERDICT[report.verdict])
     yield verdict + first[len(report.verdict) :].replace(report.target, page.paint(report.target, "bold"), 1)
     yield from rest
@@ -130,7 +137,7 @@ def conditions(report: ReportData) -> list[tuple[str, str]]:
     condition, certain = str(report.accepts), str(report.accepts.certain)
     told = []
     if report.verdict is Verdict.REFINED and report.accepts.exact:
-        return [("It runs exactly where", condition)]
+        return [] if report.accepts.formula is False else [("It runs exactly where", condition)]
     if report.verdict is Verdict.REFINED and certain != condition:
         told.append(("As far as is known it runs where", condition))
     if report.verdict is Verdict.UNKNOWN and condition not in ("True", "False"):
@@ -141,7 +148,7 @@ def conditions(report: ReportData) -> list[tuple[str, str]]:
 
 
 def _dims(page: _Page, report: ReportData) -> Iterator[str]:
-    if report.verdict is Verdict.REFUTED:
+    if report.verdict is Verdict.REFUTED or report.accepts.formula is False:
         return
     width = max(map(len, report.dims), default=0)
     for name, fact in report.dims.items():

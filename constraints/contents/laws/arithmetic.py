@@ -23,6 +23,7 @@ from ..functions import (
     corners,
     divided,
     gathered,
+    is_infinite,
     is_partition,
     known,
     mapped,
@@ -120,7 +121,7 @@ def times(call: NamedCall) -> Elements | Pieces:
     a, b = call.operand("input"), call.operand("other")
     if b is None and a is not None and not (is_rounded(a) or _has_fractions(a)):
         b = _of_decimal(call.named.get("other"), call.result.dtype)
-    if a is not None and b is not None and constant(0) in (a, b):
+    if a is not None and b is not None and constant(0) in (a, b) and not _may_be_infinite(a, b, call):
         return Affine(0)
     if a is None or b is None or a.slack or b.slack:
         return UNTRACKED
@@ -131,6 +132,13 @@ def times(call: NamedCall) -> Elements | Pieces:
     negation = any(side in (constant(1), constant(-1)) for side in (a, b))
     rounded = bool(a.roundings or b.roundings)
     return found if negation else replace(_rounded(found), slack=found.slack or rounded)
+
+
+def _may_be_infinite(a: Pieces, b: Pieces, call: NamedCall) -> bool:
+    """Returns whether an operand may have infinity among its floats, which times 0 is no number."""
+    halves = call.result.dtype == "float16"
+    some = any(p.term is None or (halves and p.doubt is not False) for p in (*a.pieces, *b.pieces))
+    return some and call.result.dtype in DIGITS
 
 
 def _multiplied_by(least: int, factor: Piece) -> int:
@@ -665,11 +673,42 @@ def cast(call: NamedCall) -> Elements | Pieces:
     if call.result.dtype == call.input.dtype and not isinstance(elements, Pieces):
         return elements
     pieces = pieces_of(elements, call.input.shape)
+    if pieces is not None and call.input.dtype == "float16" != call.result.dtype:
+        pieces = _out_of_halves(pieces, call)
     if pieces is None or call.result.dtype not in INTEGRAL:
         return elements if pieces is None else pieces
     if not _has_fractions(pieces):
         return replace(pieces, roundings=0, slack=pieces.slack or pieces.roundings > 0)
-    return truncated(call)
+    input = structs.replace(call.input, elements=pieces)
+    return truncated(replace(call, named={**call.named, "input": input}))
+
+
+def _out_of_halves(pieces: Pieces, call: NamedCall) -> Pieces | None:
+    """Returns the elements of halves in another dtype: integers of 64 bits have their least number in place
+    of infinity, and of another dtype that is not known. So it is where numbers in doubt may be infinite.
+    """
+
+    def parts(piece: Piece) -> list[Piece]:
+        if is_infinite(piece):
+            return [replace(piece, term=-(1 << 63) if call.result.dtype == "int64" else None)]
+        if piece.doubt is False:
+            return [piece]
+        ends = corners(number(piece), piece.indices, call.at_least)
+        most = GREATEST_HALF * piece.over
+        held = (all_of((ge(most, end), ge(end, -most))) for end in (*ends[0], *ends[1])) if ends else (False,)
+        finite = all_of(held)
+        doubtful = Piece(None, given=all_of((piece.given, piece.doubt, negate(finite))))
+        return [replace(piece, given=all_of((piece.given, finite))), doubtful]
+
+    split = [part for piece in pieces.pieces for part in ([piece] if piece.term is None else parts(piece))]
+    unknown = any_of(part.given for part in split if part.term is None)
+    kept = [part for part in split if part.term is not None]
+    found = gathered(kept, unknown, pieces.by_data, pieces.roundings, pieces.slack)
+    return found and replace(found, and_data=pieces.and_data)
+
+
+GREATEST_HALF: Final = 65519
+"""A greater number, rounded to a half, is infinite."""
 
 
 def truncated(call: NamedCall) -> Elements | Pieces:

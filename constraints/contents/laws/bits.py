@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
@@ -18,22 +19,30 @@ FURTHEST: Final = 32
 """A number is shifted by less than this; an integer of 64 bits that holds a size then holds the result."""
 
 
-def _by_number(law: Callable[[Piece, int, AtLeast], list[Piece] | None]) -> Law:
-    """Returns the law of a tensor of integers and a number, in either order if the operator is commutative.
+def _by_number(
+    law: Callable[[Piece, int, AtLeast], list[Piece] | None], of_two: Callable[[int, int], int]
+) -> Law:
+    """Returns the law of a tensor of integers and a number, in either order if the operator is commutative;
+    `of_two` computes it for two numbers.
     """
+
+    def by_piece(piece: Piece, by: int, at_least: AtLeast) -> list[Piece] | None:
+        if isinstance(piece.term, int) and piece.doubt is False and 0 <= by < FURTHEST:
+            return [replace(piece, term=of_two(piece.term, by))]
+        return law(piece, by, at_least)
 
     def by_number(call: NamedCall) -> Elements | Pieces:
         sides = [call.operand("input"), call.operand("other")]
         if call.result.dtype not in INTEGRAL or any(map(is_rounded, sides)):
             return UNTRACKED
-        if "shift" not in call.op and _number(sides[0]) is not None:
+        if "shift" not in call.op and _number(sides[1]) is None:
             sides.reverse()
         pieces, by = sides[0], _number(sides[1])
         if pieces is None or by is None:
             return UNTRACKED
         if law is not _masked:
             pieces = settled(pieces)
-        return divided(pieces, lambda piece: law(piece, by, call.at_least)) or UNTRACKED
+        return divided(pieces, lambda piece: by_piece(piece, by, call.at_least)) or UNTRACKED
 
     return by_number
 
@@ -97,8 +106,8 @@ def _joined(piece: Piece, bits: int, at_least: AtLeast) -> list[Piece] | None:
     return [replace(two_ends(piece, bits, ends[1][0] + bits), attained=False)]
 
 
-shifted_left = _by_number(_shifted_left)
-shifted_right = _by_number(_shifted_right)
-masked = _by_number(_masked)
-flipped = _by_number(_flipped)
-joined = _by_number(_joined)
+shifted_left = _by_number(_shifted_left, operator.lshift)
+shifted_right = _by_number(_shifted_right, operator.rshift)
+masked = _by_number(_masked, operator.and_)
+flipped = _by_number(_flipped, operator.xor)
+joined = _by_number(_joined, operator.or_)

@@ -95,3 +95,10 @@ CASTS: Final = frozenset(
     "to _to_copy type type_as long int short float double half bfloat16 char byte bool "
     "prims::convert_element_type".split()
 )
+MOVES: Final = frozenset(
+    "clone contiguous detach alias lift_fresh_copy cpu unsqueeze squeeze view reshape view_as reshape_as "
+    "flatten unflatten ravel transpose permute T t mT movedim flip fliplr flipud roll rot90 msort sort "
+    "unique unique2 _unique _unique2 unique_consecutive _unique_consecutive expand expand_as broadcast_to "
+    "repeat tile repeat_interleave".split()
+)
+"""Operators whose first result has all elements of the input, and no others, where it has any."""
