@@ -168,11 +168,11 @@ class Recorder(Ledger, ABC):
 
     @abstractmethod
     def memory_of(self, tensor: torch.Tensor) -> Any:
-        """Returns the memory of a real tensor of which the elements were noted; None for another one."""
+        """Returns the memory of a tensor; None for a real one without strides."""
 
     @abstractmethod
     def lifted(self, tensor: torch.Tensor) -> Any:
-        """Returns a symbolic tensor for a real one on the meta device, without its data."""
+        """Returns a symbolic tensor for a real one, in its memory."""
 
     @property
     @abstractmethod

@@ -53,3 +53,55 @@ def test_no_verdict_is_wrong(name: str, replay: bool) -> None:
     text, spec, sizes = FOUND[name]
     program = Program.of("found", f"def f(x):\n    return {text}\n", spec, ("a >= 0",))
     assert wrongs(checked(program, 10.0, replay), [sizes], outcomes(program, [sizes], ALL)) == []
+
+
+CACHE = "self.register_buffer('cache', torch.zeros(4, 4))"
+TWO = f"{CACHE}; self.register_buffer('other', self.cache[1:])"
+WEIGHT = "self.weight = nn.Parameter(torch.zeros(4, 4))"
+PLACES = "self.register_buffer('places', torch.arange(6))"
+BUFFERS: dict[str, tuple[str, str]] = {
+    "a view copied into its buffer": (CACHE, "self.cache.index_copy_(0, torch.arange(n), self.cache[:n])"),
+    "a view added to its buffer": (CACHE, "t = self.cache[:n]; self.cache.add_(t)"),
+    "a part added to the next": (CACHE, "self.cache[1:n].add_(self.cache[:n - 1])"),
+    "a part put into the next": (CACHE, "self.cache[1:n] = self.cache[:n - 1]"),
+    "a part put into the next, whatever the sizes": (CACHE, "self.cache[1:] = self.cache[:-1]; x[n]"),
+    "a part added to the next in place": (CACHE, "self.cache[1:] += self.cache[:-1]; x[n]"),
+    "an expanded view": (CACHE, "self.cache[:, :1].expand(4, n).add_(1)"),
+    "an expanded view, whatever the sizes": (CACHE, "self.cache[:, :1].expand(4, 4).add_(1); x[n]"),
+    "too few elements": (CACHE, "self.cache.narrow(0, 1, 2).copy_(torch.zeros(2)); x[n]"),
+    "out= of a part": (CACHE, "torch.add(self.cache[:n], 1, out=self.cache[1:n + 1])"),
+    "out= of the transposed": (CACHE, "torch.add(self.cache.t(), 1, out=self.cache); x[n]"),
+    "out= of its rows": (CACHE, "torch.add(self.cache.view(-1)[:n * 4].view(n, 4), 1, out=self.cache)"),
+    "where a view begins": (CACHE, "x.view(2, -1) if self.cache[n:].storage_offset() == 8 else x"),
+    "two buffers in one memory": (TWO, "self.cache[:n].copy_(self.other[:n])"),
+    "two buffers in one memory, whatever the sizes": (TWO, "self.cache[:3].add_(self.other); x[n]"),
+    "a parameter": (WEIGHT, "self.weight.data.lerp_(self.weight[:n], 0.5)"),
+    "a parameter that needs a gradient": (WEIGHT, "self.weight.add_(1); x[n]"),
+    "a view of a parameter that needs a gradient": (WEIGHT, "self.weight[1:].add_(1); x[n]"),
+    "the data of a parameter": (WEIGHT, "self.weight.data[:n] = self.weight[1:n + 1]"),
+    "places that a view has changed": (PLACES, "self.places[:n].zero_(); x[self.places]"),
+    "places that were written first": (PLACES, "self.places.zero_(); x[self.places[n]]"),
+    "places of which a view was read": (PLACES, "p = self.places[2:]; self.places[n:].zero_(); x[p]"),
+    "places that one of two views has changed": (PLACES, "self.places[2:].zero_(); x[self.places]; x[n]"),
+    "places in a list": (PLACES, "torch._foreach_add_([self.places[:n]], 3); x[self.places]"),
+}
+"""What a module has, and what it does with a size."""
+
+
+@pytest.mark.parametrize("name", BUFFERS)
+def test_buffers_that_are_written(name: str) -> None:
+    made, body = BUFFERS[name]
+    text = f"""
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        {made}
+
+    def forward(self, x, n):
+        {body}
+"""
+    program = Program.of("found", text, "x: float32[a]; n: int", ())
+    points = [{"a": a, "n": n} for a in (1, 3, 6) for n in range(1, 7)]
+    said = checked(program, 10.0, replay=False)
+    assert wrongs(said, points, outcomes(program, points, ALL)) == []
+    assert said.verdict in ("proved", "refined", "refuted") or "places" in name

@@ -123,7 +123,7 @@ def test_spectral_norms_are_as_they_were() -> None:
 
 def test_what_is_not_undone_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Writes, "undo", lambda self: None)
-    monkeypatch.setattr(held._StandIns, "of", lambda self, tensor: tensor)
+    monkeypatch.setattr(held.StandIns, "of", lambda self, tensor: tensor)
     model = Model(of_another_shape)
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     check(model, "x: [b, h]")

@@ -395,7 +395,7 @@ def test_no_change_is_seen_where_there_is_none() -> None:
 
 
 def test_without_stand_ins_writes_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(held._StandIns, "of", lambda self, tensor: tensor)
+    monkeypatch.setattr(held.StandIns, "of", lambda self, tensor: tensor)
     model = Cache()
     found = left(model, lambda: check(model, "x: [b, t, 4]"))
     assert any("autograd" in name for name in found) and any("version" in name for name in found)

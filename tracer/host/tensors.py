@@ -61,6 +61,11 @@ def storage_id(storage: torch.UntypedStorage) -> int:
     return int(storage._cdata)
 
 
+def base_of(tensor: torch.Tensor) -> torch.Tensor | None:
+    """The tensor that a tensor is a view of, as derivatives see it; None for one that is no view."""
+    return tensor._base
+
+
 def writes_into(tensor: torch.Tensor) -> int:
     """How often a tensor has been written into. Raises RuntimeError for one made in inference mode."""
     return tensor._version

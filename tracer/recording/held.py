@@ -382,7 +382,7 @@ class Held:
         self._add(map(made, filter(None, values)))
 
     def _tensor(self, tensors: list[torch.Tensor]) -> None:
-        self.tensors.update((id(tensor), tensor) for tensor in tensors if _can_stand_in(tensor))
+        self.tensors.update((id(tensor), tensor) for tensor in tensors if can_stand_in(tensor))
 
     def _tuple(self, values: list[tuple[Any, ...]]) -> None:
         self._tuples += [value for value in values if not _ATOMS.issuperset(map(type, value))]
@@ -496,7 +496,7 @@ class Held:
         aliases; the caller has to undo writes into them.
         """
         with overrides_off(), all_modes_off():
-            stand_ins, own = _StandIns(copied), {*map(id, but)}
+            stand_ins, own = StandIns(copied), {*map(id, but)}
             lent = {key: tensor for key, tensor in self.tensors.items() if key not in own}
             replaced: dict[int, Any] = {key: stand_ins.of(tensor) for key, tensor in lent.items()}
             replaced |= {key: array.copy() for key, array in self._arrays.items()}
@@ -632,14 +632,14 @@ def _is_array(value: Any) -> bool:
 # ---- tensors
 
 
-def _can_stand_in(tensor: torch.Tensor) -> bool:
+def can_stand_in(tensor: torch.Tensor) -> bool:
     """Returns whether another tensor can replace it: it has data, and wraps no other tensors."""
     if is_of_transform(tensor):
         return False
     return type(tensor).__torch_dispatch__ is torch.Tensor.__torch_dispatch__
 
 
-class _StandIns:
+class StandIns:
     """Makes tensors that replace others; the copies of tensors that share memory share memory, too."""
 
     def __init__(self, copied: bool) -> None:

@@ -244,11 +244,8 @@ def remember(node: Node, given: Sequence[Any], value: Any, results: Any) -> None
     for place, (part, (source, before)) in enumerate(zip(parts, sources, strict=False)):
         if not isinstance(part, SymbolicTensor) or not isinstance(before, Tensor):
             continue
-        if isinstance(source, SymbolicTensor):
-            memory = source.memory
-        elif isinstance(source, torch.Tensor) and (lies := part.run.memory_of(source)) is not None:
-            memory = lies
-        else:
+        memory = part.run.memory_of(source) if isinstance(source, torch.Tensor) else None
+        if memory is None:
             continue
         if part is not source or node.op == "as_strided_":
             view = ViewMemory(memory, before, node, place, values)

@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from itertools import repeat
 from typing import Any, Final
 
+import torch
+
 from ...constraints.engine.generate import Generator, nowhere
 from ...constraints.engine.memory import COPYING, Region, clash, lies_there, meets, require_apart
 from ...constraints.engine.overlap import ITERATED, OUT, UNCHECKED, Overlap, refused
@@ -15,6 +17,7 @@ from ...constraints.engine.trying import Undecided
 from ...constraints.ir.language import LOOSE, Layout, Slice, Tensor, Value, tensors
 from ...constraints.ir.program import Node, Origin
 from ...constraints.terms.formula import Formula, all_of, any_of, eq, ne, negate
+from ..recorder import Recorder
 from ..values.symbolic import Memory, SymbolicTensor
 from .fallback import leaves
 from .memory import SHAPING, ViewMemory, is_plain, is_view
@@ -24,7 +27,7 @@ _OF_ITSELF: Final = {Overlap.NOTHING: False, Overlap.PART: False, Overlap.ANY: T
 
 
 def require_no_overlap(
-    generator: Generator,
+    run: Recorder,
     op: str,
     written: Any,
     arguments: Mapping[str, Any],
@@ -39,8 +42,9 @@ def require_no_overlap(
     if isinstance(written, list | tuple):
         parts = into if isinstance(into, tuple) else repeat(into)
         for one, result in zip(written, parts, strict=False):
-            require_no_overlap(generator, op, one, arguments, given, result)
+            require_no_overlap(run, op, one, arguments, given, result)
         return
+    generator = run.generator
     if not isinstance(written, SymbolicTensor) or not isinstance(written.value, Tensor):
         return
     out = into is not None
@@ -52,20 +56,21 @@ def require_no_overlap(
             f"{op} writes into a view of which several elements may lie at one place", "accept"
         )
     owner = written.memory.whole()
-    read = [leaf for leaf in leaves(given) if isinstance(leaf, SymbolicTensor)]
+    read = [leaf for leaf in leaves(given) if isinstance(leaf, torch.Tensor)]
     del read[next(place for place, tensor in enumerate(read) if tensor is written)]
     for tensor in read:
-        if tensor.memory.whole() is not owner or not isinstance(tensor.value, Tensor):
+        lies, value = _lying(run, tensor)
+        if lies is None or lies.whole() is not owner or not isinstance(value, Tensor):
             continue
         if op == "setitem":
-            overlapping = _assigned(generator, written, tensor, arguments)
+            overlapping = _assigned(generator, written, lies, value, arguments)
         else:
-            names = _parameters(arguments, tensor.value, tensor is written or out)
+            names = _parameters(arguments, value, tensor is written or out)
             checked = _strictest([refused(op, name, out) for name in names])
-            region, place = _regions(written.memory, written.value, tensor.memory, tensor.value)
-            if _itself(tensor.memory) is _itself(written.memory):
+            region, place = _regions(written.memory, written.value, lies, value)
+            if _itself(lies) is _itself(written.memory):
                 overlapping = _OF_ITSELF.get(checked)
-                if op == "cat" and tensor.value.rank == 1:  # vectors without elements are skipped
+                if op == "cat" and value.rank == 1:  # vectors without elements are skipped
                     overlapping = meets(place, place)
             elif isinstance(into, Tensor) and op not in ITERATED:
                 overlapping = _resized(checked, region, place, into)
@@ -78,7 +83,7 @@ def require_no_overlap(
                 f"{op} reads memory that it writes into, which torch may refuse", "accept"
             )
         else:
-            reason = f"{op} writes into memory of which it reads another part, {tensor.value}"
+            reason = f"{op} writes into memory of which it reads another part, {value}"
             generator.require(negate(overlapping), reason)
         if tensor is written and isinstance(into, Tensor):
             reason = f"{op} reads its `out=` {written.value}, which must have the shape of {into}"
@@ -88,26 +93,35 @@ def require_no_overlap(
                 generator.approximate(reason)
 
 
-def lying(op: str, given: tuple[Any, ...], values: tuple[Value, ...]) -> Callable[[Tensor], Formula | None]:
+def _lying(run: Recorder, tensor: torch.Tensor) -> tuple[Memory | None, Value]:
+    """Returns the memory of a tensor, and its value."""
+    value = tensor.value if isinstance(tensor, SymbolicTensor) else run.real_tensor(tensor)[1]
+    return run.memory_of(tensor), value
+
+
+def lying(
+    run: Recorder, op: str, given: tuple[Any, ...], values: tuple[Value, ...]
+) -> Callable[[Tensor], Formula | None]:
     """Returns the condition under which what a call copies lies there already, as a function of the tensor
     that it is copied into, `given[0]` or a part of it.
     """
     if op not in COPYING or len(given) < 2:
         return nowhere
     written, value = given[0], given[-1] if op == "setitem" else given[1]
-    if not isinstance(written, SymbolicTensor) or not isinstance(value, SymbolicTensor):
+    if not isinstance(written, SymbolicTensor) or not isinstance(value, torch.Tensor):
         return nowhere
-    if value.memory.whole() is not written.memory.whole():
+    lies, read = _lying(run, value)
+    if lies is None or lies.whole() is not written.memory.whole():
         return nowhere
 
     def place(target: Tensor) -> Formula | None:
         memory: Memory = written.memory
-        if not isinstance(written.value, Tensor) or not isinstance(value.value, Tensor):
+        if not isinstance(written.value, Tensor) or not isinstance(read, Tensor):
             return None
         if op == "setitem":
             node = Node("getitem", (("index", values[1]),), (), Origin())
             memory = ViewMemory(memory, written.value, node, 0, (target,))
-        return lies_there(*_regions(memory, target, value.memory, value.value), op == "setitem")
+        return lies_there(*_regions(memory, target, lies, read), op == "setitem")
 
     return place
 
@@ -177,7 +191,8 @@ def _resized(checked: Overlap, written: Region, read: Region, result: Tensor) ->
 def _assigned(
     generator: Generator,
     written: SymbolicTensor,
-    read: SymbolicTensor,
+    lies: Memory,
+    read: Tensor,
     arguments: Mapping[str, Any],
 ) -> Formula | None:
     """Returns the condition that `written[index] = value` is refused because of a tensor that it reads, the
@@ -186,15 +201,14 @@ def _assigned(
     found = _part(generator, written, arguments["index"])
     if found is None:
         return None
-    assert isinstance(read.value, Tensor)
-    part, place = _regions(*found, read.memory, read.value)
-    is_value = arguments["value"] is read.value
-    if is_value and _is_that_part(read.memory, written.memory, arguments["index"]):
+    part, place = _regions(*found, lies, read)
+    is_value = arguments["value"] is read
+    if is_value and _is_that_part(lies, written.memory, arguments["index"]):
         return False
     if is_view("getitem", arguments):
         return _overlapping(Overlap.PART, part, place, seated=True)
     overlapping = _overlapping(_of_index(arguments["index"], is_value), part, place)
-    same = _itself(read.memory) is _itself(written.memory)
+    same = _itself(lies) is _itself(written.memory)
     if overlapping is None or not same or part.tensor.shape != place.tensor.shape:
         return overlapping
     # It is the same tensor, also without elements, unless leading dims of 1 are dropped.

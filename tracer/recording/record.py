@@ -125,18 +125,18 @@ from ..values.symbolic import (
     Memory,
     RowSizes,
     Sizes,
+    StoredMemory,
     SymbolicTensor,
-    Within,
     answer,
 )
 from ..values.texts import Message, matters
-from .fallback import estimated
+from .fallback import estimated, leaves
 from .guesses import without_idle
 from .held import Held
 from .memory import OWNING, STRIDING, is_view, remember, storage
 from .overlaps import lying, require_no_overlap
 from .repeats import PLAIN_TENSORS, CallKey, FinishedCall, OperandSlot
-from .writes import LENDING, RESHAPING, Writes, destinations, is_assigned
+from .writes import LENDING, RESHAPING, Writes, destinations, is_assigned, with_copies
 
 MAX_PATHS = 1024
 MANY_PATHS = 32
@@ -462,10 +462,11 @@ class Recording(Recorder):
         """Real tensors of which the elements were noted, or that the program was lent, each with a copy: if
         they differ in the end, something has written that is not seen, such as NumPy.
         """
-        self._storages: dict[int, Any] = {}
-        """The storages of real tensors that the program has written into, by identity."""
-        self._memories: dict[int, Memory] = {}
-        """The memories of real tensors, also of those that only symbolic views were made of."""
+        self._memories: dict[int, StoredMemory] = {}
+        """The memories of real tensors, as `_placed` names them."""
+        self._changed: set[int] = set()
+        """The memories of real tensors of whose elements sizes may decide some, since they were written into.
+        """
         self._constants: dict[int, tuple[weakref.ref[torch.Tensor], Site]] = {}
         """By identity, constants that the program has made, and the call that made each."""
         self.constants_written = False
@@ -987,10 +988,9 @@ class Recording(Recorder):
             return ask(self, tensor)
         if how == "__set__" and name == "data":
             data = args[1] if isinstance(args[1], SymbolicTensor) else self.lifted(args[1])
-            if isinstance(tensor, SymbolicTensor):
-                tensor.value, tensor.ref, tensor.memory = data.value, data.ref, data.memory
-            else:
-                self._overwrite(tensor, data.value, data.ref)
+            if not isinstance(tensor, SymbolicTensor):
+                tensor = self._overwrite(tensor)
+            tensor.value, tensor.ref, tensor.memory = data.value, data.ref, data.memory
         return None
 
     def operator(self, spelling: str, args: tuple[Any, ...], kwargs: dict[str, Any], func: Any = None) -> Any:
@@ -1009,6 +1009,9 @@ class Recording(Recorder):
         op = canonical(spelling)
         if op in listed.TAKING:
             args = listed.with_tensors(self, op, args)
+        if (written := _written(op, args, kwargs)) is not None and self._stands_in(written):
+            args, kwargs = self.present(args), self.present(kwargs)
+            written = _written(op, args, kwargs)
         call = CallKey(self, spelling, args, kwargs)
         found = self.generator.known.repeated.get(call.key)
         if found is not None and not self.loops.ended:
@@ -1018,7 +1021,6 @@ class Recording(Recorder):
         args, kwargs, counts = counted(self, op, args, kwargs)
         if op in ("getitem", "setitem"):
             args = (args[0], _index(args[1]), *args[2:])
-        written = _written(op, args, kwargs)
         ids: dict[int, Ref] = {}
         values = tuple([self.lower(a, ids) for a in args])
         named = {k: self.lower(v, ids) for k, v in kwargs.items()}
@@ -1032,14 +1034,14 @@ class Recording(Recorder):
         before = len(generator.said.constraints)
         before_call = values[0] if values else None
         generator.storage = storage(args[0]) if op in STRIDING and args else None
-        generator.lying = lying(op, args, values)
+        generator.lying = lying(self, op, args, values)
         arguments, result = self._ask(op, values, named)
         if not self.loops.watches:
             generator.take_for_valid()
         if written is not None:
             given = (*args, *kwargs.values())
             into = result if kwargs.get("out") is not None else None
-            require_no_overlap(generator, op, written, arguments, given, into)
+            require_no_overlap(self, op, written, arguments, given, into)
         self._raise_if_caught(before)
         answered = None
         writes = written is not None
@@ -1057,28 +1059,25 @@ class Recording(Recorder):
         results: list[int] = []
         if "out" in named:
             result = self._into(op, result, named["out"])
-        before_writing = written.value if isinstance(written, SymbolicTensor) else None
+        targets = [(t, t.value) for t in leaves((written,)) if isinstance(t, SymbolicTensor)]
         lifted = self._lift(result, op, ids, results, written)
-        if isinstance(written, SymbolicTensor) and not results and isinstance(written.value, Tensor):
-            left = written.value.elements and UNTRACKED
-            if op == "setitem":
-                put = arguments["index"], arguments["value"]
-                left = assigned(written.value, *put, generator.at_least)
-            written.value = structs.replace(written.value, elements=left)
-        if op == "setitem" and isinstance(written, torch.Tensor) and not isinstance(written, SymbolicTensor):
-            _, known, ref = self.real_tensor(written)
-            self._overwrite(written, structs.replace(known, elements=known.elements and UNTRACKED), ref)
-        if before_writing is not None:
-            self._has_written(op, written, before_writing)
+        for target, before_writing in targets:
+            if not results and isinstance(before_writing, Tensor):
+                left = before_writing.elements and UNTRACKED
+                if op == "setitem":
+                    put = arguments["index"], arguments["value"]
+                    left = assigned(before_writing, *put, generator.at_least)
+                target.value = structs.replace(before_writing, elements=left)
+            self._has_written(op, target, before_writing)
             if op in ("resize_", "resize_as_", "set_"):
-                written.memory.whole().owner = None
+                target.memory.whole().owner = None
         if answered is not None:
             node_arguments = answered.arguments_of(call.operands)
         else:
             node_arguments = tuple([(k, self.argument(v, ids)) for k, v in arguments.items()])
         self.nodes[index] = Node(op, node_arguments, tuple(results), origin)
-        if before_writing is not None:
-            self._overwrites(written, self.nodes[index])
+        for target, _ in targets:
+            self._overwrites(target, self.nodes[index])
         if is_view(op, arguments):
             remember(self.nodes[index], args, before_call, lifted)
         return lifted
@@ -1121,7 +1120,18 @@ class Recording(Recorder):
         return lifted
 
     def _has_written(self, op: str, written: SymbolicTensor, before: Any) -> None:
-        """Notes that a call has written into the tensor, whose value was `before`."""
+        """Notes that a call has written into the tensor, whose value was `before`.
+
+        Of real tensors in its memory of whose elements sizes may decide some, stand-ins take the place.
+        """
+        memory = None if written._memory is None else written._memory.whole()
+        if isinstance(memory, StoredMemory):
+            known = [(part, self.real_tensor(part)[1]) for part, _ in memory.parts.values()]
+            values = (before, written.value, *(value for _, value in known))
+            if any(isinstance(value, Tensor) and value.elements is not None for value in values):
+                self._changed.add(memory.key)
+                for part, _ in known:
+                    self.since(part)
         written.is_written()
         if isinstance(before, Tensor):
             self.constants_written |= before.dtype == "bool" or before.elements is not None
@@ -1279,16 +1289,36 @@ class Recording(Recorder):
         placed = None if isinstance(tensor, SymbolicTensor) else _placed(tensor)
         return placed is not None and placed.key in self.followed
 
-    def memory_of(self, tensor: torch.Tensor) -> Memory | None:
-        """Returns the memory of a real tensor of which the elements were noted; None for another one."""
-        placed = _placed(tensor)
-        if placed is None or placed.key not in self.followed:
-            return None
-        return Within(self._memories.setdefault(placed.key, Memory()), placed.offset)
+    def matters(self, tensor: torch.Tensor) -> bool:
+        """Returns whether a rule has to follow writes into a tensor that the program refers to: into one
+        without data, into integers of the model's, and where the shape of one changes that was noted.
+        """
+        if tensor.is_meta:
+            return True
+        integral = not (tensor.is_floating_point() or tensor.is_complex())
+        return integral and tensor.dim() > 0 and id(tensor) in self.subject.parameters
 
-    def _overwrite(self, tensor: torch.Tensor, value: Tensor | Dynamic, ref: Ref) -> SymbolicTensor:
-        """Replaces a real tensor that the program has written into, perhaps with other sizes, by one without
-        data.
+    def memory_of(self, tensor: torch.Tensor) -> Memory | None:
+        """Returns the memory of a tensor; None for a real one without strides."""
+        if isinstance(tensor, SymbolicTensor):
+            return tensor.memory
+        if (placed := _placed(tensor)) is None:
+            return None
+        if placed.key not in self._memories:
+            self._memories[placed.key] = StoredMemory(placed.storage, placed.key)
+        return self._memories[placed.key].part(tensor, placed.offset)
+
+    def _stands_in(self, written: Any) -> bool:
+        """Makes stand-ins for the real tensors that a call writes into; returns whether there are any."""
+        parts = [part for part in leaves((written,)) if isinstance(part, torch.Tensor)]
+        real = [part for part in parts if not isinstance(part, SymbolicTensor)]
+        for part in real:
+            self._overwrite(part)
+        return bool(real)
+
+    def _overwrite(self, tensor: torch.Tensor) -> SymbolicTensor:
+        """Puts a tensor without data in the place of a real one that the program writes into, now or before,
+        through a view.
         """
         if self.loops.summarising:
             reason = "a loop writes into a tensor of constants"
@@ -1296,12 +1326,7 @@ class Recording(Recorder):
             if constant is not None and constant() is tensor and site is not None:
                 raise self.loops.fails(Written(site, reason, {}))
             self.give_up(reason)
-        symbolic = SymbolicTensor(self, value, ref, tensor.dtype)
-        if (placed := _placed(tensor)) is not None:
-            memory = self._memories.setdefault(placed.key, Memory())
-            self._storages.setdefault(placed.key, placed.storage)
-            symbolic.memory = Within(memory, placed.offset)
-            symbolic.is_written()
+        symbolic = self.lifted(tensor)
         self.overwritten[id(tensor)] = tensor, symbolic
         return symbolic
 
@@ -1311,18 +1336,31 @@ class Recording(Recorder):
         It is not known where, so its elements are unknown.
         """
         _, found = self.overwritten.get(id(tensor), (tensor, tensor))
-        if found is not tensor or isinstance(tensor, SymbolicTensor) or not self._storages:
+        if found is not tensor or isinstance(tensor, SymbolicTensor) or not self._changed:
             return found
         placed = _placed(tensor)
-        if placed is None or placed.key not in self._storages:
+        if placed is None or placed.key not in self._changed:
             return tensor
-        _, known, ref = self.real_tensor(tensor)
-        return self._overwrite(tensor, structs.replace(known, elements=UNTRACKED), ref)
+        symbolic = self._overwrite(tensor)
+        symbolic.value = structs.replace(symbolic.value, elements=UNTRACKED)
+        return symbolic
+
+    def present(self, value: Any) -> Any:
+        """Returns arguments, with real tensors that were written into replaced by their stand-ins."""
+        kind = type(value)
+        if kind is tuple or kind is list:
+            return kind(map(self.present, value))
+        if kind is dict:
+            return {key: self.present(part) for key, part in value.items()}
+        return self.since(value) if isinstance(value, torch.Tensor) else value
 
     def lifted(self, tensor: torch.Tensor) -> SymbolicTensor:
-        """Returns a symbolic tensor for a real one on the meta device, whose data are unknown."""
+        """Returns a symbolic tensor for a real one, in its memory."""
         _, known, ref = self.real_tensor(tensor)
-        return SymbolicTensor(self, known, ref, tensor.dtype)
+        symbolic = SymbolicTensor(self, known, ref, tensor.dtype)
+        if (memory := self.memory_of(tensor)) is not None:
+            symbolic.memory = memory
+        return symbolic
 
     def made(self, tensor: torch.Tensor, frame: FrameType) -> torch.Tensor:
         """Notes a constant that the program has made in this frame."""
@@ -1360,12 +1398,9 @@ class Recording(Recorder):
                 value = self.generator.again(value)
             ref = self.new_value(value)
             results.append(ref.id)
-            if written is not None:
-                if isinstance(written, SymbolicTensor):
-                    written.value, written.ref = value, ref
-                    return written
-                if isinstance(written, torch.Tensor):
-                    return self._overwrite(written, value, ref)
+            if isinstance(written, SymbolicTensor):
+                written.value, written.ref = value, ref
+                return written
             dtype = value.dtype if value is not Dyn and value.dtype else "float32"
             tensor = SymbolicTensor(self, value, ref, getattr(torch, dtype))
             if op in OWNING:
@@ -1531,13 +1566,13 @@ class _Mode(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Records a call, or runs it if it has no symbolic arguments.
 
-        The elements of the model do not affect shapes, so writes into its parameters and buffers are skipped.
-        Only writes of single numbers run, since a model may read them, such as a counter of batches. All such
-        writes are undone after the run.
+        The floats of the model do not affect shapes, so writes into its parameters and buffers run on copies,
+        for what torch refuses. Only writes of single numbers run, since a model may read them, such as a
+        counter of batches. All such writes are undone after the run.
         """
         kwargs = kwargs or {}
         if self.run.overwritten:
-            args, kwargs = self._since(args), self._since(kwargs)
+            args, kwargs = self.run.present(args), self.run.present(kwargs)
         if _is_symbolic(args) or (kwargs and _is_symbolic(kwargs.values())):
             return self.run.call(func, args, kwargs)
         name = getattr(func, "__name__", "")
@@ -1546,10 +1581,15 @@ class _Mode(TorchFunctionMode):
         if self.run.followed and any(map(self.run.follows, destinations(func, args, kwargs))):
             return self.run.call(func, args, kwargs)
         if written := self.writes.written(func, args, kwargs):
+            if any(map(self.run.matters, written)):
+                return self.run.call(func, args, kwargs)
             if is_assigned(func) or name in RESHAPING:
                 self.writes.keep(written, elements=False)
-            elif any(self._is_idle(tensor) for tensor in written):
-                return kwargs.get("out", args[0])
+            elif any(map(self._is_idle, written)):
+                result = kwargs.get("out", args[0])
+                args, kwargs = with_copies(args, kwargs, written)
+                func(*args, **kwargs)
+                return result
             else:
                 self.writes.keep(written)
         if name in LENDING and self.writes.sharing(args[0]):
@@ -1566,16 +1606,7 @@ class _Mode(TorchFunctionMode):
 
     def _is_idle(self, tensor: torch.Tensor) -> bool:
         """Returns whether writes into a tensor of the model's do not affect the recording."""
-        return tensor.is_meta or (tensor.dim() > 0 and id(tensor) in self.run.subject.parameters)
-
-    def _since(self, value: Any) -> Any:
-        """Returns the arguments, with real tensors that were written into replaced by their stand-ins."""
-        kind = type(value)
-        if kind is tuple or kind is list:
-            return kind(map(self._since, value))
-        if kind is dict:
-            return {key: self._since(part) for key, part in value.items()}
-        return self.run.since(value) if isinstance(value, torch.Tensor) else value
+        return tensor.dim() > 0 and id(tensor) in self.run.subject.parameters
 
 
 _MAKING = frozenset("zeros ones empty full rand randn zeros_like ones_like full_like empty_like".split())

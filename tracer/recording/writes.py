@@ -13,8 +13,9 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from ...constraints.ir.opnames import is_in_place
-from ..host.tensors import all_modes_off, memory_id, overrides_off
+from ..host.tensors import all_modes_off, base_of, memory_id, overrides_off
 from .fallback import leaves
+from .held import StandIns, can_stand_in
 
 RESHAPING: Final = frozenset(
     """
@@ -96,6 +97,29 @@ def _place(tensor: torch.Tensor) -> tuple[Any, ...]:
     if tensor.layout is not torch.strided:
         return (id(tensor),)
     return _memory(tensor), tensor.shape, tensor.stride(), tensor.storage_offset()
+
+
+def with_copies(args: Any, kwargs: Any, written: Iterable[torch.Tensor]) -> tuple[Any, Any]:
+    """Returns the arguments of a call with copies of the written tensors, and of all that share their memory.
+    """
+    memories, copies = {*map(_memory, written)}, StandIns(copied=True)
+
+    def copied(value: Any) -> Any:
+        kind = type(value)
+        if kind is tuple or kind is list:
+            return kind(map(copied, value))
+        if kind is dict:
+            return {key: copied(part) for key, part in value.items()}
+        if not isinstance(value, torch.Tensor) or not can_stand_in(value) or _memory(value) not in memories:
+            return value
+        base = base_of(value)
+        if base is None or base.dtype != value.dtype or value.is_conj() or value.is_neg():
+            return copies.of(value)
+        with torch.enable_grad():
+            return copies.of(base).as_strided(value.shape, value.stride(), value.storage_offset())
+
+    with overrides_off(), all_modes_off():
+        return copied(args), copied(kwargs)
 
 
 class Undone(TorchFunctionMode):

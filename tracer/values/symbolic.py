@@ -255,17 +255,37 @@ class Memory:
         return UNTRACKED
 
 
-class Within(Memory):
-    """A part of a memory, from an element on, that tensors of constants share."""
+class StoredMemory(Memory):
+    """The memory of real tensors, which is kept alive, as they are."""
 
-    def __init__(self, source: Memory, start: Dim) -> None:
+    def __init__(self, storage: torch.UntypedStorage, key: int) -> None:
+        super().__init__()
+        self.storage, self.key = storage, key
+        self.parts: dict[int, tuple[torch.Tensor, Within]] = {}
+        """The real tensors that lie in it, by identity, each with its part."""
+
+    def part(self, tensor: torch.Tensor, start: int) -> Within:
+        """Returns the part that a real tensor is, which begins at this element.
+
+        Where elements of others are of another size, it is not known where that is.
+        """
+        if id(tensor) not in self.parts:
+            alike = all(other.itemsize == tensor.itemsize for other, _ in self.parts.values())
+            self.parts[id(tensor)] = tensor, Within(self, start if alike else None)
+        return self.parts[id(tensor)][1]
+
+
+class Within(Memory):
+    """A part of a memory, from an element on."""
+
+    def __init__(self, source: Memory, start: Dim | None) -> None:
         super().__init__()
         self.source, self.start = source, start
 
     def whole(self) -> Memory:
         return self.source
 
-    def above(self) -> tuple[Memory, Dim]:
+    def above(self) -> tuple[Memory, Dim | None]:
         return self.source, self.start
 
 
