@@ -201,13 +201,9 @@ class Contents:
 
     def name(self, value: Value, ref: int) -> None:
         """Gives the value this reference from here on, with the traits found if the last call made it."""
-        if type(value) is Tensor:
-            first, key = self._values.setdefault(ref, (value, ref))
-            if first is not value:
-                key = self._key(value, ref)
-            for tensor, traits in self._made:
-                if tensor is value:
-                    self._traits[value.dtype in WHOLE][key] = traits
+        for tensor, traits in self._made:
+            if tensor is value:
+                self._traits[tensor.dtype in WHOLE][self._key(tensor, ref)] = traits
 
     def given_freely(self, value: Value, ref: int) -> None:
         """Notes an input of the user's, whose elements are arbitrary."""
@@ -315,7 +311,11 @@ class Contents:
 
     def are_identities(self, tensor: Tensor, ref: int) -> None:
         """Notes that each matrix of a tensor, by its reference, is the identity."""
-        self._traits[tensor.dtype in WHOLE][ref] = Traits(diagonal=True, identity=True)
+        self._traits[tensor.dtype in WHOLE][self._key(tensor, ref)] = Traits(diagonal=True, identity=True)
+
+    def has_trues(self, mask: Tensor, ref: int, count: int) -> None:
+        """Notes how many elements of a mask, by its reference, are true."""
+        self._numbers["true", self._key(mask, ref)] = count
 
     def is_identity(self, tensor: Tensor) -> bool:
         """Returns whether each matrix of a tensor is the identity."""

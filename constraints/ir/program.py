@@ -92,6 +92,13 @@ class Node(Struct, frozen=True):
     given: tuple[tuple[Argument, bool], ...] = ()
     """The conditions, with their truths, under which the call is made at all: a branch of `torch.cond`."""
 
+    def get(self, name: str) -> Argument | None:
+        """Returns the argument of this name; None where there is none."""
+        for key, argument in self.args:
+            if key == name:
+                return argument
+        return None
+
 
 @dataclass(frozen=True, slots=True)
 class Iteration:

@@ -19,7 +19,7 @@ import sys
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, filterfalse, islice
-from operator import is_
+from operator import attrgetter, is_
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, Final, NamedTuple
 
@@ -139,12 +139,12 @@ class _Globals(_Container):
     def look_up(self) -> tuple[dict[str, None], list[Any]]:
         """Returns the names that the codes mention, and the contents of the globals among them that are new.
         """
-        scope, known, codes = self.target, self.names, self.codes
+        scope, known = self.target, self.names
+        names = dict.fromkeys(chain.from_iterable(map(_names, self.codes)))
+        made = dict.fromkeys(chain.from_iterable(map(_assigned, self.codes)))
         self.codes = []
-        names = dict.fromkeys(chain.from_iterable(map(_names, codes)))
-        fresh = [name for name in names if name in scope and name not in known]
-        fresh += [name for name in chain.from_iterable(map(_assigned, codes)) if name not in scope]
-        fresh = [*dict.fromkeys(fresh)]
+        fresh = [*filter(scope.__contains__, filterfalse(known.__contains__, names))]
+        fresh += filterfalse(scope.__contains__, filterfalse(known.__contains__, made))
         known.update(dict.fromkeys(fresh))
         contents = [scope.get(name, _MISSING) for name in fresh]
         self.contents += contents
@@ -165,34 +165,50 @@ class _Globals(_Container):
                 del scope[name]
 
 
-class _Cells(_Container):
-    """The variables that functions close over; `_MISSING` where one has no value yet."""
+class _OfMany(_Container):
+    """One property of many objects: what a variable that functions close over holds, or the class of a
+    module, which a lazy one changes when it gets its first input.
+    """
 
-    __slots__ = ()
+    __slots__ = ("_get", "_set")
 
-    def add(self, cells: list[CellType]) -> list[Any]:
-        """Adds variables, and returns their contents."""
-        contents = [*map(_content, cells)]
-        self.target += cells
+    def __init__(self, get: Callable[[Any], Any], set: Callable[[Any, Any], object]) -> None:
+        self._get, self._set = get, set
+        super().__init__([])
+
+    def add(self, objects: list[Any]) -> list[Any]:
+        """Adds objects, and returns what they have."""
+        contents = [*map(self._get, objects)]
+        self.target += objects
         self.contents += contents
         return contents
 
     def read(self) -> list[Any]:
-        return [*map(_content, self.target)]
+        return [*map(self._get, self.target)]
 
     def write(self, contents: list[Any]) -> None:
-        for cell, before in zip(self.target, contents, strict=True):
-            if before is not _MISSING:
-                cell.cell_contents = before
-            elif _content(cell) is not _MISSING:
-                del cell.cell_contents
+        for one, before in zip(self.target, contents, strict=True):
+            if self._get(one) is not before:
+                self._set(one, before)
+
+
+def _setter(name: str) -> Callable[[Any, Any], None]:
+    return lambda one, value: setattr(one, name, value)
 
 
 def _content(cell: CellType) -> Any:
+    """Returns what a variable holds; `_MISSING` where it has no value yet."""
     try:
         return cell.cell_contents
     except ValueError:
         return _MISSING
+
+
+def _set_content(cell: CellType, content: Any) -> None:
+    if content is _MISSING:
+        del cell.cell_contents
+    else:
+        cell.cell_contents = content
 
 
 class _Partial(_Container):
@@ -205,24 +221,6 @@ class _Partial(_Container):
 
     def write(self, contents: list[Any]) -> None:
         self.target.__setstate__((*contents, vars(self.target)))
-
-
-class _Kinds(_Container):
-    """The classes of modules, since a lazy one changes its class when it gets its first input."""
-
-    __slots__ = ()
-
-    def add(self, modules: list[torch.nn.Module]) -> None:
-        self.target += modules
-        self.contents += map(type, modules)
-
-    def read(self) -> list[Any]:
-        return [*map(type, self.target)]
-
-    def write(self, contents: list[Any]) -> None:
-        for module, kind in zip(self.target, contents, strict=True):
-            if type(module) is not kind:
-                module.__class__ = kind
 
 
 class _Dicts:
@@ -325,8 +323,11 @@ class Held:
         self.tensors: dict[int, torch.Tensor] = {}
         """Tensors by identity, without those of other libraries that wrap others."""
         self._dicts, self._classes = _Dicts(), _Classes()
-        self._cells, self._kinds = _Cells([]), _Kinds([])
-        self._containers: list[_Container] = [self._cells, self._kinds]
+        self._cells, self._kinds = _OfMany(_content, _set_content), _OfMany(type, _setter("__class__"))
+        self._defaults, self._keywords = (
+            _OfMany(attrgetter(name), _setter(name)) for name in ("__defaults__", "__kwdefaults__")
+        )
+        self._containers: list[_Container] = [self._cells, self._kinds, self._defaults, self._keywords]
         """All containers but dicts and classes."""
         self._empty: list[Any] = []
         """Empty lists, dicts and sets, the most frequent containers."""
@@ -439,9 +440,8 @@ class Held:
                 found = self._globals[id(scope)] = _Globals(scope)
                 self._containers.append(found)
             found.codes.append(function.__code__)
-        self._attributes([*map(vars, functions)])
-        with_defaults = [f for f in functions if f.__defaults__ or f.__kwdefaults__]
-        self._add(_Attributes(f, ("__defaults__", "__kwdefaults__")) for f in with_defaults)
+        self._dict([*map(vars, functions)])
+        self._waiting += chain(self._defaults.add(functions), self._keywords.add(functions))
 
     def _cell(self, cells: list[CellType]) -> None:
         self._waiting += self._cells.add(cells)
@@ -451,7 +451,7 @@ class Held:
         for scope in [scope for scope in self._globals.values() if scope.codes]:
             names, contents = scope.look_up()
             self._mentioned.update(names)
-            for name in [name for name in names if name in self._methods]:
+            for name in [*filter(self._methods.__contains__, names)]:
                 self._waiting += self._methods.pop(name)
             self._waiting += contents
 

@@ -100,7 +100,7 @@ class ViewMemory(Memory):
         if not isinstance(result, Tensor) or result.dtype != self.input.dtype:
             return self.source, None
         if self.node.op in ("as_strided", "as_strided_"):
-            offset = dict(self.node.args).get("storage_offset")
+            offset = self.node.get("storage_offset")
             if offset is None:
                 return self.source, 0
             if not isinstance(offset, int | Term) or self.source.begin()[1] is None:

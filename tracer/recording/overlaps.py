@@ -219,7 +219,7 @@ def _is_that_part(memory: Memory, whole: Memory, index: Value) -> bool:
     """Returns whether a tensor is `whole[index]` itself, as it is where Python executes `x[index] += y`."""
     if not isinstance(memory, ViewMemory) or memory.node.op != "getitem":
         return False
-    return memory.source is whole and dict(memory.node.args).get("index") == index
+    return memory.source is whole and memory.node.get("index") == index
 
 
 def _require_apart(generator: Generator, op: str, out: Tensor, result: Value) -> None:

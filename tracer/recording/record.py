@@ -1281,7 +1281,7 @@ class Recording(Recorder):
                 self.followed.add(placed.key)
                 self.copies.append(_copied(tensor))
             if count is not None:
-                self.generator.contents.number("true", found[2].id, lambda: count)
+                self.generator.contents.has_trues(known, found[2].id, count)
         return found
 
     def follows(self, tensor: torch.Tensor) -> bool:

@@ -309,7 +309,7 @@ class SymbolicTensor(torch.Tensor):
 
     @memory.setter
     def memory(self, memory: Memory) -> None:
-        self._memory = memory
+        vars(self)["_memory"] = memory
         memory.whole().tensors.append(weakref.ref(self))
 
     def is_written(self) -> None:
@@ -354,7 +354,7 @@ class SymbolicTensor(torch.Tensor):
             device=run.device,
             dispatch_sizes_strides_policy="sizes",
         )
-        self.run, self.value, self.ref = run, value, ref
+        vars(self).update(run=run, value=value, ref=ref)  # no detour through `__setattr__`
         return self
 
     def __setattr__(self, name: str, value: Any) -> None:

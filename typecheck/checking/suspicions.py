@@ -178,7 +178,7 @@ def batch_softmax(subject: ReportPath) -> Suspected:
     """softmax over dim 0 of [b, …]: the samples compete."""
     batch = subject.batch
     for node in subject.path.program.nodes:
-        dim = dict(node.args).get("dim")
+        dim = node.get("dim")
         if node.op in ("softmax", "log_softmax", "softmin") and isinstance(dim, int) and batch:
             for _, value in subject.operands(node):
                 if value.rank > 1 and dim in (0, -value.rank) and _name(value.shape[0]) == batch:

@@ -36,14 +36,12 @@ class Made:
 
     def get(self, *names: str) -> Any:
         """Returns the first of these arguments that the call is given, as a value; else None."""
-        given = dict(self.node.args)
-        found = next((given[name] for name in names if given.get(name) is not None), None)
+        found = next((a for a in map(self.node.get, names) if a is not None), None)
         return self.values.get(found.id) if isinstance(found, Ref) else found
 
     def ref(self, *names: str) -> int | None:
         """Returns the reference of the first of these arguments that is a tensor; else None."""
-        given = dict(self.node.args)
-        return next((a.id for a in map(given.get, names) if isinstance(a, Ref)), None)
+        return next((a.id for a in map(self.node.get, names) if isinstance(a, Ref)), None)
 
     @property
     def shape(self) -> Shape:

@@ -77,20 +77,18 @@ class Dataless:
         self._data = data
         """The sizes that the data decide."""
         self._certain = certain
+        self._makers: dict[int, Input | tuple[Node, int, int] | Made | None] = {}
+        """By reference, the input that a value is, or the call that made it, as `Made` once it is asked for;
+        None of a value that is not found.
+        """
         self._sources: dict[int, tuple[int, ...] | None] = {}
         """By reference, the values whose elements a value is made of; None of one that is data itself."""
-        self._made: dict[int, Made] = {}
-        """By reference, the calls that made the values."""
         self._looked_at = 0, 0
         """How many of the inputs and nodes."""
         self._regions: dict[int, Region] = {}
-        self._carried: set[int] = set()
-        """What a loop carries from one iteration to the next."""
-        self._sampled: set[int] = set()
-        """What is drawn at random, with chances that are given."""
+        self._has_loops = False
         self._overwritten: dict[int, tuple[Formula, Formula]] = {}
         """Where what was left, and what was written over all of a tensor, depends on no data."""
-        self._parameters: set[int] = set()
         self._zero: dict[Dim, Formula] = {}
 
     def overwritten(self, ref: int, region: Formula, whole: Formula) -> None:
@@ -105,13 +103,13 @@ class Dataless:
             self._overwritten[ref] = all_of((left, region)), all_of((region, over))
             self._regions.pop(ref, None)
             made_of, whole = self._made_of(ref), True
-            sources = made_of if ref in self._carried and region is not False else None
+            sources = made_of if self._is_by(ref, ("carried",)) and region is not False else None
 
     @property
     def has_loops(self) -> bool:
         """Returns whether a loop of the program carries values from one iteration to the next."""
-        rest = self._nodes[self._looked_at[1] :]
-        return bool(self._carried) or any(node.op == "carried" for node in rest)
+        self._look()
+        return self._has_loops
 
     def forget(self) -> None:
         """Forgets the answers, after something was taken back that was known."""
@@ -144,11 +142,13 @@ class Dataless:
     def sources(self, ref: int) -> tuple[int, ...]:
         """Returns the values whose elements a value is made of; none for random numbers."""
         sources = self._made_of(ref)
-        return () if sources is None or ref in self._sampled else sources
+        return () if sources is None or self._is_by(ref, SAMPLING) else sources
 
     def is_data(self, ref: int) -> bool:
         """Returns whether the value is an input of the user's, or drawn at random."""
-        return (self._made_of(ref) is None or ref in self._sampled) and ref not in self._parameters
+        given = self._maker(ref)
+        is_drawn = self._made_of(ref) is None or self._is_by(ref, SAMPLING)
+        return is_drawn and not (isinstance(given, Input) and given.parameter)
 
     def is_related(self, ref: int) -> bool:
         """Returns whether the value is computed from a relation of two results of the same data, and is not
@@ -175,10 +175,11 @@ class Dataless:
         """Returns the region of a value, from those of the values that it is made of."""
         given = [self._regions[source] for source in sources or ()]
         left, over = self._overwritten.get(ref, (True, False))
-        made, empty = self._made.get(ref), self._empty(self._values.get(ref))
+        made, empty = self.made(ref), self._empty(self._values.get(ref))
 
         def region(made_of: Formula) -> Formula:
-            nothing = sources is not None and not (made_of is True and ref in self._sampled) and made_of
+            drawn = sources is None or (made_of is True and self._is_by(ref, SAMPLING))
+            nothing = not drawn and made_of
             return any_of((all_of((nothing, left)), over, empty))
 
         plain = region(all_of(r.plain for r in given))
@@ -193,7 +194,7 @@ class Dataless:
 
     def _fixed(self, ref: int, whole: Formula, empty: Formula) -> Cases:
         """Returns the cases of a value that depends on no data at some sizes."""
-        value, made = self._values.get(ref), self._made.get(ref)
+        value, made = self._values.get(ref), self.made(ref)
         none: Cases = () if empty is False else ((empty, None),)
         if whole is False or value is None or ref in self._overwritten:
             return none
@@ -240,8 +241,18 @@ class Dataless:
 
     def made(self, ref: int) -> Made | None:
         """Returns the call that made a value; None for inputs."""
-        self._made_of(ref)
-        return self._made.get(ref)
+        found = self._maker(ref)
+        if type(found) is tuple:
+            found = self._makers[ref] = Made(*found, self._values, self.equal, self._whole)
+        return found if isinstance(found, Made) else None
+
+    def _is_by(self, ref: int, ops: Container[str]) -> bool:
+        """Returns whether one of these operators made a value."""
+        made = self.made(ref)
+        return made is not None and made.node.op in ops
+
+    def _whole(self, ref: int) -> Formula:
+        return self._regions[ref].whole
 
     def value(self, ref: int) -> Value:
         return self._values.get(ref)
@@ -263,35 +274,42 @@ class Dataless:
             ref = source
 
     def _made_of(self, ref: int) -> tuple[int, ...] | None:
+        """Returns the values that a value is made of; of one that is not found nothing is known."""
+        if (maker := self._maker(ref)) is None:
+            return ()
         if ref not in self._sources:
-            self._look(ref)
+            made = self.made(ref)
+            constant = isinstance(maker, Input) and maker.parameter and maker.name.startswith(CONSTANT)
+            of_input = () if constant else None
+            self._sources[ref] = of_input if made is None else _made_of(made.node, made.place)
         return self._sources[ref]
 
-    def _look(self, wanted: int) -> None:
-        """Looks through what has been written down since the last time; through all, where the value is not
-        found: something was taken back. Of a value that is not found either nothing is known.
+    def _maker(self, ref: int) -> Input | tuple[Node, int, int] | Made | None:
+        """Returns the input that a value is, or the call that made it. All is looked through again where the
+        value is not found: something was taken back.
         """
-        for given in self._inputs[self._looked_at[0] :]:
-            constant = given.parameter and given.name.startswith(CONSTANT)
-            self._sources[given.id] = () if constant else None
-            self._parameters.update((given.id,) if given.parameter else ())
-        place = self._looked_at[1]
-        for node in self._nodes[place:]:
+        if ref not in self._makers:
+            self._look()
+        if ref not in self._makers:
+            self._looked_at = 0, 0
+            self._sources.clear()
+            self._look()
+        return self._makers.setdefault(ref, None)
+
+    def _look(self) -> None:
+        """Looks through what has been written down since the last time."""
+        inputs, first = self._looked_at
+        self._makers.update((given.id, given) for given in self._inputs[inputs:])
+        place = first
+        for place, node in enumerate(self._nodes[first:], first):
             if not node.results and not node.args:
                 break  # it is being written down
-            self._sources.update((result, _made_of(node, at)) for at, result in enumerate(node.results))
-            self._made.update(
-                (ref, Made(node, place, at, self._values, self.equal, lambda ref: self._regions[ref].whole))
-                for at, ref in enumerate(node.results)
-            )
-            self._carried.update(node.results if node.op == "carried" else ())
-            self._sampled.update(node.results if node.op in SAMPLING else ())
-            place += 1
-        again, self._looked_at = self._looked_at != (0, 0), (len(self._inputs), place)
-        if wanted not in self._sources and again:
-            self._looked_at = 0, 0
-            self._look(wanted)
-        self._sources.setdefault(wanted, ())
+            for at, ref in enumerate(node.results):
+                self._makers[ref] = node, place, at
+            self._has_loops |= node.op == "carried"
+        else:
+            place = max(first, len(self._nodes))
+        self._looked_at = len(self._inputs), place
 
     def _empty(self, value: Value | None) -> Formula:
         if not isinstance(value, Tensor):

@@ -198,7 +198,7 @@ def _largest(made: Made, of: CasesOf) -> Iterator[Case]:
 
 def _joined(made: Made, of: CasesOf) -> Iterator[Case]:
     """The elements of several tensors, of which some may have none."""
-    members = dict(made.node.args).get("tensors")
+    members = made.node.get("tensors")
     if not isinstance(members, tuple) or len(members) > MOST:
         return
     known: list[Case] = [(True, None)]
@@ -218,7 +218,7 @@ def _same(a: Number, b: Number) -> bool:
 
 def _broadcast(made: Made, of: CasesOf) -> Iterator[Case]:
     """The tensor at the place of the result."""
-    members = dict(made.node.args).get("tensors")
+    members = made.node.get("tensors")
     if isinstance(members, tuple):
         yield from _of(members[made.place], of)
 
@@ -373,7 +373,7 @@ def _most(a: float, b: float) -> float:
 def _clamped(made: Made, of: CasesOf) -> Iterator[Case]:
     functions = {"min": _most, "max": _least}
     given = [name for name in functions if made.get(name) is not None]
-    operands = [_of(dict(made.node.args).get(name), of) for name in ("input", *given)]
+    operands = [_of(made.node.get(name), of) for name in ("input", *given)]
 
     def clamped(x: float, *ends: float) -> float:
         return reduce(lambda y, end: functions[end[0]](y, end[1]), zip(given, ends, strict=True), x)

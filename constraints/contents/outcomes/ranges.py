@@ -115,7 +115,7 @@ class Step(NamedTuple):
 
     def range(self, name: str) -> Range:
         """Returns the bounds of an operand."""
-        return self.of(dict(self.made.node.args).get(name))
+        return self.of(self.made.node.get(name))
 
     def of(self, value: Any) -> Range:
         return self.ranges.of(value.id, self.depth) if isinstance(value, Ref) else range_of(value)
@@ -262,7 +262,7 @@ def _quotient(step: Step) -> Range:
 
 def _broadcast(step: Step) -> Range:
     """The tensor at the place of the result."""
-    given = dict(step.made.node.args)["tensors"]
+    given = step.made.node.get("tensors")
     return step.of(given[step.made.place]) if isinstance(given, tuple) else ANY
 
 
