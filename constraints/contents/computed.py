@@ -23,8 +23,8 @@ from .dtypes import DIGITS, INTEGRAL
 from .functions import corners, number, symbol_of
 from .laws.calls import CASTS, MOVES
 from .places import MadeValue, Places
+from .shaping import is_permutation
 from .values import ROOTED, of, pieces_of
-from .writing import is_permutation
 
 Number: TypeAlias = "int | float"
 Function: TypeAlias = Callable[[Number], Number]
@@ -181,7 +181,7 @@ def _moved(step: _RangeStep) -> tuple[ComputedRange, ...]:
     if op == "getitem":
         index = args["index"]
         alone = index[0] if isinstance(index, tuple) and len(index) == 1 else index
-        if (positions := step.tensor(alone)) is not None and is_permutation(positions, source):
+        if (positions := step.tensor(alone)) is not None and is_permutation(positions, source.shape):
             return step.chains(args["input"])
     return ()
 

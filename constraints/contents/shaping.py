@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from ..ir.language import Dots, Index, Piece, Pieces, Shape, Slice, Tensor, product
 from ..terms.dims import Dim, Term, maximum, substitute
 from ..terms.formula import all_of
+from .dtypes import INTEGRAL
 from .functions import AtLeast, corners, is_partition, mapped, number, renamed, symbol_of, without
 from .values import of, pieces_of
 
@@ -183,7 +184,7 @@ def indexed(
         return None
     at = next((place for place, item in enumerate(items) if item is Dots), len(items))
     filled = (*items[:at], *(Slice() for _ in range(rank - spoken)), *items[at + 1 :])
-    parts = _partial(filled, rank)
+    parts = _partial(filled, shape)
     pieces = _mixed(pieces, parts) if parts else pieces
     found: list[Piece] = []
     by_data = pieces.by_data
@@ -214,14 +215,42 @@ def indexed(
     return replace(pieces, pieces=tuple(found), by_data=by_data) if found else None
 
 
-def _partial(items: tuple[Any, ...], rank: int) -> set[int]:
-    """Returns the axes where only a part is taken, at one index or from some index on."""
-    axis, parts = -rank, set()
+def _partial(items: tuple[Any, ...], shape: Shape) -> set[int]:
+    """Returns the axes where only a part may be taken: at one index, from some index on, or as a tensor
+    says, unless the data choose any part, or it names each index once.
+    """
+    axis, parts = -len(shape), set[int]()
     for item in items:
-        if isinstance(item, int | Term) or (isinstance(item, Slice) and item != Slice()):
+        if isinstance(item, Tensor):
+            whole = is_any(item) or is_permutation(item, shape[axis:])
+            parts |= set() if whole else {*range(axis, axis + _spoken(item))}
+        elif isinstance(item, int | Term) or (isinstance(item, Slice) and item != Slice()):
             parts.add(axis)
         axis += _spoken(item)
     return parts
+
+
+def is_permutation(index: Any, shape: Shape) -> bool:
+    """Returns whether an index takes each position of the first axis once: n valid indices in a row of n are
+    all of them, in whatever order, negative ones among them or not.
+    """
+    if not isinstance(index, Tensor) or index.dtype not in INTEGRAL - {"uint8"} or not shape:
+        return False
+    pieces = pieces_of(of(index), index.shape)
+    if index.shape != shape[:1] or pieces is None or len(pieces.pieces) != 1:
+        return False
+    (piece,) = pieces.pieces
+    if piece.term is None or len(piece.indices) != 1:
+        return False
+    (runs,) = piece.indices
+    whole = pieces == Pieces((Piece(piece.term, indices=(runs,)),))  # nothing is left open of it
+    return whole and runs.dense and runs.size == shape[0] and _is_by_one(piece.term, runs)
+
+
+def _is_by_one(term: Dim, index: Index) -> bool:
+    """Returns whether each number is greater by one than the one before, or smaller by one."""
+    apart = term - substitute(term, {index.name: 0})
+    return apart in (symbol_of(index), -symbol_of(index))
 
 
 def _mixed(pieces: Pieces, axes: set[int]) -> Pieces:

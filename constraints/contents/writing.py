@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from ..ir.language import UNTRACKED, Dots, Elements, Index, Piece, Pieces, Slice, Tensor
-from ..terms.dims import Dim, substitute
+from ..ir.language import UNTRACKED, Dots, Elements, Piece, Pieces, Slice, Tensor
+from ..terms.dims import Dim
 from ..terms.formula import Formula, all_of, le
 from .dtypes import INTEGRAL, WHOLE
-from .functions import MOST_PIECES, AtLeast, symbol_of, without
+from .functions import MOST_PIECES, AtLeast, without
 from .indices import consumed
 from .laws.arithmetic import beside_data, is_given, union
 from .laws.calls import of_number
-from .shaping import moved, shuffled, spread, stretched
+from .shaping import is_permutation, moved, shuffled, spread, stretched
 from .values import fitted, is_data, of, pieces_of, stored
 
 FEW: Final = 8
@@ -28,7 +28,7 @@ def assigned(base: Tensor, index: Any, value: Any, at_least: AtLeast) -> Element
     They are exact for an index that takes all of `base`, perhaps in another order, or one index of an axis
     with few. For other indices the elements are old or new.
     """
-    everywhere = is_permutation(index, base)
+    everywhere = is_permutation(index, base.shape)
     if base.elements is None and not everywhere:
         return _among_data(value, base, at_least)
     items = (Slice(),) * base.rank if everywhere else _items(index, base)
@@ -79,29 +79,6 @@ def _old_or_new(base: Tensor, value: Any, at_least: AtLeast) -> Elements:
     if not isinstance(mixed, Pieces):
         return UNTRACKED
     return stored(beside_data(mixed, attained=False) if is_given(value) else mixed, base.shape, at_least)
-
-
-def is_permutation(index: Any, base: Tensor) -> bool:
-    """Returns whether an index takes each position of the first axis once: n valid indices in a row of n are
-    all of them, in whatever order, negative ones among them or not.
-    """
-    if not isinstance(index, Tensor) or index.dtype not in INTEGRAL or not base.shape:
-        return False
-    pieces = pieces_of(of(index), index.shape)
-    if index.shape != base.shape[:1] or pieces is None or len(pieces.pieces) != 1:
-        return False
-    (piece,) = pieces.pieces
-    if piece.term is None or len(piece.indices) != 1:
-        return False
-    (runs,) = piece.indices
-    whole = pieces == Pieces((Piece(piece.term, indices=(runs,)),))  # nothing is left open of it
-    return whole and runs.dense and runs.size == base.shape[0] and _is_by_one(piece.term, runs)
-
-
-def _is_by_one(term: Dim, index: Index) -> bool:
-    """Returns whether each number is greater by one than the one before, or smaller by one."""
-    apart = term - substitute(term, {index.name: 0})
-    return apart in (symbol_of(index), -symbol_of(index))
 
 
 def _among_data(value: Any, base: Tensor, at_least: AtLeast) -> Elements:

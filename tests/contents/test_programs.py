@@ -234,6 +234,7 @@ EXACT: list[tuple[Callable[[Tensor, Tensor], Any], str]] = [
     (lambda rel, x: torch.zeros(3)[torch.div(arange(n(x)), -2, rounding_mode="trunc")], "(q - 1)//2 <= 3"),
     (lambda rel, x: rel[(arange(n(x)) / 3 * 0).long()], "q >= 1"),
     (lambda rel, x: rel[torch.eye(n(x)).nonzero()[:, 1]], "q <= R"),
+    (lambda rel, x: rel[(row := torch.tril_indices(n(x), 2)[0])[torch.randperm(n(row))]], "q <= R"),
     (lambda rel, x: rel[torch.ones(n(x)).nonzero().flatten()[::2]], "(q - 1)//2*2 < R"),
     (lambda rel, x: torch.zeros(127)[int((arange(60 * n(x)).to(torch.int8) + 1).max())], "q <= 2"),
     (lambda rel, x: torch.zeros(2051, 2)[arange(2047 + n(x)).half().long()], "q <= 4"),
@@ -347,6 +348,9 @@ NOT_REFUSED: list[Callable[[Tensor, Tensor], Any]] = [
     lambda rel, x: x.view(n(x) - n(rel)),
     lambda rel, x: rel[torch.zeros(n(x)).argmax()],
     lambda rel, x: rel[(x > 0).sum() * (x <= 0).sum()],
+    lambda rel, x: rel[(row := torch.tril_indices(n(x), 2)[0])[row]],
+    lambda rel, x: rel[(row := torch.tril_indices(n(x), 2)[0])[arange(n(row)) < n(x)]],
+    lambda rel, x: rel[torch.cat((arange(n(x)), arange(3)))[arange(n(x))[:2] + n(x)]],
     lambda rel, x: torch.zeros(5)[arange(n(x)) * 2**62 // 2**62],
     lambda rel, x: F.nll_loss(torch.zeros(n(x), 2), torch.full((n(x),), n(rel) + 2), ignore_index=n(rel) + 2),
 ]

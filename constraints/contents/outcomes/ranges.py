@@ -100,7 +100,7 @@ class Ranges:
             return Range(int(always is True), int(never is not True))
         if value.elements is not None and (span := extremes(value)) is not None:
             return Range(span.low, span.high)
-        first = made is not None and (not made.place or made.op == "broadcast_tensors")
+        first = made is not None and (not made.place or made.op in ("broadcast_tensors", "where"))
         law = BOUNDS.get(made.op) if made is not None and depth and first else None
         found = ANY if law is None or made is None else law(Step(self, made, depth - 1))
         return Range(0, found.high) if found.low is None and (value.dtype or "").startswith("u") else found
@@ -223,6 +223,11 @@ def _joined(*names: str) -> Law:
         return _hull([step.of(member) for member in members])
 
     return joined
+
+
+def _selected(step: Step) -> Range:
+    """Elements of two tensors, or, with a condition alone, the indices of true elements."""
+    return _joined("input", "other")(step) if "input" in dict(step.made.node.args) else Range(0)
 
 
 def _hull(ranges: list[Range]) -> Range:
@@ -357,7 +362,7 @@ BOUNDS: Final[Mapping[str, Law]] = {
     **dict.fromkeys("log_softmax _log_softmax logsigmoid".split(), _within(None, 0)),
     **dict.fromkeys(("add", "sub"), _plus),
     **dict.fromkeys(("cat", "stack"), _joined("tensors")),
-    "where": _joined("input", "other"),
+    "where": _selected,
     "relu6": _within(0, 6),
     "abs": _absolute,
     "sum": _summed,
