@@ -633,9 +633,11 @@ def _in_progression(call: PlacedCall, place: Place) -> Tensor | None:
     """A number of a range of integers, as floats hold it, too."""
     start, step = call.args.get("start", 0), call.args.get("step", 1)
     start = 0 if call.args.get("end") is None else start
-    if not all(isinstance(part, int | Term) and not isinstance(part, bool) for part in (start, step)):
+    if isinstance(start, bool) or not isinstance(start, int | Term):
         return None
-    held = fitted(of_number(start + step * place[0]), call.result.dtype, call.places.at_least)  # type: ignore[operator]
+    if isinstance(step, bool) or not isinstance(step, int | Term):
+        return None
+    held = fitted(of_number(start + step * place[0]), call.result.dtype, call.places.at_least)
     return None if held is None else call.single(held)
 
 

@@ -1342,7 +1342,8 @@ class Recording(Recorder):
         if placed is None or placed.key not in self._changed:
             return tensor
         symbolic = self._overwrite(tensor)
-        symbolic.value = structs.replace(symbolic.value, elements=UNTRACKED)
+        if isinstance(symbolic.value, Tensor):
+            symbolic.value = structs.replace(symbolic.value, elements=UNTRACKED)
         return symbolic
 
     def present(self, value: Any) -> Any:
