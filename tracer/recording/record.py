@@ -1326,6 +1326,10 @@ class Recording(Recorder):
             if constant is not None and constant() is tensor and site is not None:
                 raise self.loops.fails(Written(site, reason, {}))
             self.give_up(reason)
+        return self._stand_in(tensor)
+
+    def _stand_in(self, tensor: torch.Tensor) -> SymbolicTensor:
+        """Returns the tensor without data that takes the place of a real one from now on."""
         symbolic = self.lifted(tensor)
         self.overwritten[id(tensor)] = tensor, symbolic
         return symbolic
@@ -1367,7 +1371,7 @@ class Recording(Recorder):
         """Notes a constant that the program has made in this frame."""
         site = Site(frame.f_code, frame.f_lasti)
         if site in self.loops.plans.written:
-            return self.lifted(tensor)
+            return self._stand_in(tensor)
         self._constants[id(tensor)] = weakref.ref(tensor), site
         return tensor
 
