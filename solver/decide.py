@@ -21,7 +21,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from ..constraints.ir.language import Constraint, Fact, Note
 from ..constraints.ir.program import Origin
-from ..constraints.ir.system import Answer, Condition, Domain, Path, System
+from ..constraints.ir.system import Answer, Condition, Domain, Path, System, premise
 from ..constraints.terms.formula import Formula, all_of, any_of, conjuncts, free_symbols, implies, le, negate
 from ..constraints.terms.parts import rank
 from ..constraints.terms.rows import is_possible, is_rank
@@ -309,7 +309,7 @@ class _PathReading:
         self._settle(system)
         if system.incomplete:
             surely = [p for p in system.paths if not p.on_data and not _on_data_sizes(p)]
-            missed = [negate(_premise(p.conditions)) for p in surely]
+            missed = [negate(p.premise) for p in surely]
             self.open.append(OpenSizes(all_of(missed), system.incomplete, Origin()))
 
     def _read(self, index: int, path: Path) -> None:
@@ -449,10 +449,10 @@ class _PathReading:
         met = (c.formula for c in path.constraints if c.kind == "model" and c.node < doubtful)
         names = [name for name, _ in path.unbacked]
         data = [known for _, known in path.unbacked]
-        whole = all_of((*data, _premise(path.conditions), *met, there))
+        whole = all_of((*data, path.premise, *met, there))
         found = self._judge.project(whole, names)
         if found is None:
-            found = all_of((there, _premise(c for c in path.conditions if not _speaks_of(c, names))))
+            found = all_of((there, premise(c for c in path.conditions if not _speaks_of(c, names))))
         return (found,)
 
     def _on_data(self, path: Path) -> list[Condition]:
@@ -549,7 +549,7 @@ class _PathPosition:
         self.forked |= condition.formula is None and not condition.forced
         if condition.formula is None or condition.forced:
             return
-        taken = condition.formula if condition.taken else negate(condition.formula)
+        taken = condition.known
         self.premise = all_of((self.premise, taken))
         if self.unbacked.keys().isdisjoint(free_symbols(taken)):
             self.reached = all_of((self.reached, taken))
@@ -581,14 +581,6 @@ class _PathPosition:
         return implies(self.premise, formula)
 
 
-def _premise(conditions: Iterable[Condition]) -> Formula:
-    return all_of(
-        c.formula if c.taken else negate(c.formula)
-        for c in conditions
-        if c.formula is not None and not c.forced
-    )
-
-
 def _decisions(path: Path) -> tuple[tuple[Formula | None, bool], ...]:
     """Returns the branch decisions at which another path leaves this one; None is a branch on data."""
     return tuple((c.formula, c.taken) for c in path.conditions if not c.forced)
@@ -600,7 +592,7 @@ def _speaks_of(condition: Condition, names: Sequence[str]) -> bool:
 
 def _on_data_sizes(path: Path) -> bool:
     """Returns whether the path's premise mentions sizes that data decide."""
-    return not {n for n, _ in path.unbacked}.isdisjoint(free_symbols(_premise(path.conditions)))
+    return not {n for n, _ in path.unbacked}.isdisjoint(free_symbols(path.premise))
 
 
 def _origin(path: Path, node: int) -> Origin:

@@ -207,9 +207,9 @@ def _steps(path: Path) -> Iterator[PathStep]:
 
 
 def _branch(condition: Condition) -> PathStep:
-    assert condition.formula is not None
-    formula = condition.formula if condition.taken else negate(condition.formula)
-    return PathStep("forced" if condition.forced else "taken", formula, "a branch", condition.origin)
+    return PathStep(
+        "forced" if condition.forced else "taken", condition.known, "a branch", condition.origin
+    )
 
 
 def _premise(steps: Sequence[PathStep]) -> tuple[Formula, ...]:

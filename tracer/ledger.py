@@ -102,7 +102,7 @@ class Ledger:
         self.conditions.append(replace(condition, after=len(self.generator.said.constraints)))
         if condition.formula is not None:
             self._settle(condition.formula, condition.taken)
-            told = condition.formula if condition.taken else negate(condition.formula)
+            told = condition.known
             if not condition.forced:
                 self._learn(told)
             elif isinstance(told, Compare) and told.op == "==":

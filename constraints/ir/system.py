@@ -111,6 +111,16 @@ class Condition:
     settled: Formula = False
     """For a branch on data: the sizes at which no data, NaN and infinity aside, have another outcome."""
 
+    @property
+    def known(self) -> Formula:
+        """Returns what the outcome says of sizes."""
+        return True if self.formula is None else self.formula if self.taken else negate(self.formula)
+
+
+def premise(conditions: Iterable[Condition]) -> Formula:
+    """Returns the condition on sizes under which these decisions are made."""
+    return all_of(c.known for c in conditions if not c.forced)
+
 
 @dataclass(frozen=True, slots=True)
 class End:
@@ -141,11 +151,7 @@ class Path:
     @property
     def premise(self) -> Formula:
         """Returns the condition on sizes under which this path is taken."""
-        return all_of(
-            c.formula if c.taken else negate(c.formula)
-            for c in self.conditions
-            if c.formula is not None and not c.forced
-        )
+        return premise(self.conditions)
 
     @property
     def on_data(self) -> bool:

@@ -59,7 +59,7 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True)
-class Goal:
+class Component:
     """Formulas that are connected by their symbols, whose satisfiability is to be decided."""
 
     part: tuple[Formula, ...]
@@ -69,7 +69,7 @@ class Goal:
     """The number of times that the goal may still be split."""
 
 
-Tactic: TypeAlias = "Callable[[Judge, Goal], Found | None]"
+Tactic: TypeAlias = "Callable[[Judge, Component], Found | None]"
 """A way to decide a goal. After None the next tactic is tried; any other answer is final."""
 
 
@@ -297,7 +297,7 @@ class Judge:
         hard = [part for part in parts if self._easily(part)[0] == "unknown"]
         found = [self._easily(part) for part in parts if part not in hard]
         if all(answer == "sat" for answer, _ in found):
-            found += [self._with_effort(Goal(part, units, splits)) for part in hard]
+            found += [self._with_effort(Component(part, units, splits)) for part in hard]
         answers = [answer for answer, _ in found]
         if "unsat" in answers or "unknown" in answers:
             return ("unsat" if "unsat" in answers else "unknown"), {}
@@ -315,7 +315,7 @@ class Judge:
             )
         return self._answers[part]
 
-    def _with_effort(self, goal: Goal) -> Found:
+    def _with_effort(self, goal: Component) -> Found:
         """Returns the answer of the first tactic that has one."""
         if self.exhausted:
             return UNKNOWN
@@ -324,12 +324,12 @@ class Judge:
             self._answers[goal.part] = found
         return found
 
-    def _quickly(self, goal: Goal) -> Found | None:
+    def _quickly(self, goal: Component) -> Found | None:
         """Returns z3's answer within few units."""
         found = self._with_z3(goal.part, self.known(goal.part), (goal.part,), self.budget.few, afresh=False)
         return None if found[0] == "unknown" else found
 
-    def _split(self, goal: Goal) -> Found | None:
+    def _split(self, goal: Component) -> Found | None:
         """Returns the answer from those where a comparison holds and where it does not, if it decides many
         disjunctions.
         """
@@ -347,7 +347,7 @@ class Judge:
             answers.append(answer)
         return ("unsat", {}) if answers == ["unsat", "unsat"] else UNKNOWN
 
-    def _by_classes(self, goal: Goal) -> Found | None:
+    def _by_classes(self, goal: Component) -> Found | None:
         """Returns the answer from those for the residue classes of the symbols, within few units each, if the
         classes leave no divisions.
         """
@@ -369,7 +369,7 @@ class Judge:
                 return None
         return ("unsat", {}) if parts else None
 
-    def _thoroughly(self, goal: Goal) -> Found:
+    def _thoroughly(self, goal: Component) -> Found:
         """Returns the answer by thorough deductions, by solving for one symbol at a time, or by z3 on the
         deduced facts within the full budget.
         """

@@ -104,7 +104,7 @@ class Consequences:
         self._rules: dict[Formula, Rule] = {}
         """Equations that define no symbol, as rules that rewrite a product into the rest of the equation."""
         self._shift: dict[str, Dim] = {}
-        self._view: _View | None = None
+        self._view: _Replacement | None = None
         self._answers: dict[Formula, bool | None] = {}
         self._spans: dict[Mono, Interval] = {}
         """A cache of intervals of products, valid until ranges change."""
@@ -403,10 +403,10 @@ class Consequences:
         return again
 
     @property
-    def view(self) -> _View:
+    def view(self) -> _Replacement:
         """Returns the replacement of all symbols that are defined or shifted by the free symbols."""
         if self._view is None:
-            self._view = _View(
+            self._view = _Replacement(
                 {**self._shift, **{n: _substituted(v, self._shift) for n, v in self.equal.items()}}
             )
         return self._view
@@ -680,7 +680,7 @@ def _upper_bound(part: Formula) -> tuple[Mono, int, int] | None:
     return (mono, constant // -c, 0) if c < 0 else None
 
 
-class _View:
+class _Replacement:
     """A replacement of symbols by dims, with a cache of the dims that result."""
 
     def __init__(self, replacements: Mapping[str, Dim]) -> None:

@@ -13,7 +13,7 @@ from anyshape.constraints.ir.system import Answer
 from anyshape.constraints.terms.dims import Dim, sym
 from anyshape.constraints.terms.formula import Formula, any_of, eq, ge, holds, le, ne
 from anyshape.constraints.terms.formula_text import parse_formula
-from anyshape.solver.tactics.judge import UNKNOWN, Goal, Judge
+from anyshape.solver.tactics.judge import UNKNOWN, Component, Judge
 from anyshape.solver.theory import residues
 from anyshape.solver.theory.bounds import Consequences
 
@@ -50,7 +50,7 @@ def restricted(draw: st.DrawFn) -> list[Formula]:
 
 def mistaken(given: Sequence[Formula]) -> str:
     """How the answer of the classes contradicts brute force."""
-    answer, model = Judge()._by_classes(Goal(tuple(given), splits=1)) or UNKNOWN
+    answer, model = Judge()._by_classes(Component(tuple(given), splits=1)) or UNKNOWN
     if answer == "sat":
         return "" if all(holds(f, model) for f in given) else f"{model} is no example"
     at = next(iter(where(given, POINTS)), None) if answer == "unsat" else None

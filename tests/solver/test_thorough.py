@@ -18,7 +18,7 @@ from anyshape.constraints.terms.formula import Formula, any_of, eq, free_symbols
 from anyshape.constraints.terms.formula_text import parse_formula
 from anyshape.solver.backends.z3_backend import Z3Problem
 from anyshape.solver.tactics import cases, coordinates, corners
-from anyshape.solver.tactics.judge import Goal, Judge
+from anyshape.solver.tactics.judge import Component, Judge
 from anyshape.solver.theory import bounds
 from anyshape.solver.theory.bounds import Consequences
 
@@ -149,8 +149,8 @@ def test_a_question_is_split_where_a_comparison_decides_many_disjunctions() -> N
     given = parsed("b >= 1", "w >= 1", "c >= 1", *even, *odd, "6*b*w*w % c != 0", "b != c")
     assert cases.deciding(given) in parsed("h % 2 == 0", "h % 2 != 0")
     judge = Judge()
-    assert judge._split(Goal(tuple(given), splits=2)) == ("unsat", {})
-    answer = judge._split(Goal(tuple(given[:-2]), splits=2))
+    assert judge._split(Component(tuple(given), splits=2)) == ("unsat", {})
+    answer = judge._split(Component(tuple(given[:-2]), splits=2))
     assert answer is not None
     found, model = answer
     assert found == "sat"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -72,10 +73,12 @@ def broadcast_on_purpose(x: Tensor, y: Tensor) -> Tensor:
         (lambda x: nn.Softmax()(x), "x: [b, t, 4]", {Code.BATCH_SOFTMAX}),
         (lambda x: x.softmax(0), "x: [t, b]", set()),  # over time
         (lambda x: x.softmax(0), "x: [b]", set()),
+        (lambda x: x.softmax(0), "x: [4, b]", set()),
         (lambda x: x.view(4, -1), "x: [b, 4]", {Code.MIXED_BATCH}),
         (lambda x, y: x.view(x.shape[0] + y.shape[0], -1), "x: [b, t]; y: [c]", {Code.MIXED_BATCH}),
         (lambda x: x.view(-1, 2), "x: [b, 4]", set()),
         (lambda x: x.flatten(0, 1), "x: [b, t, 4]", set()),
+        (lambda x, y: torch.cat([x, y]), "x: [b, 4]; y: [c, 4]", set()),
         (lambda x: x + 1 if x.shape[0] > 0 else x, "x: [b, 4]", {Code.IDLE_BRANCH}),
         (lambda x: x + 1 if x.shape[0] > 1 else x, "x: [b, 4]", set()),
         (lambda x: F.interpolate(x, scale_factor=2.3) + 1, "x: [b, 3, n]", {Code.LOST_PRECISION}),
@@ -129,6 +132,30 @@ def test_the_line_of_a_symbol_is_the_one_that_imposes_it() -> None:
     (finding,) = [f for f in check(target, "x: [h, w]").findings if f.code is Code.SWAPPED_SIZES]
     assert finding.origin.code == "return y @ y"
     assert finding.message == "x is declared with h and w, and they have to be equal"
+
+
+def interpolated(x: Tensor) -> tuple[Tensor, ...]:
+    y = F.interpolate(x, scale_factor=2.3)
+    return y + 1, x * 2, y.relu().abs()
+
+
+def without_rule(x: Tensor) -> Tensor:
+    return torch.ops.aten._test_ambiguous_defaults(x, 2, 3) + 1
+
+
+@pytest.mark.parametrize(
+    "target, inputs, message",
+    [
+        (interpolated, "x: [b, 3, n]", "3 calls depend on .* with shapes that may not be exact"),
+        (without_rule, "x: [b]", "1 call depends on .* 1 of them of unknown shape"),
+    ],
+)
+def test_calls_that_depend_on_what_is_less_than_exact(
+    target: Callable[..., Any], inputs: str, message: str
+) -> None:
+    findings = check(target, inputs, suspect=["lost-precision"]).findings
+    (found,) = [f.message for f in findings if f.code is Code.LOST_PRECISION]
+    assert re.fullmatch(message, found)
 
 
 def test_lines_that_impose_something_else_are_not_shown() -> None:

@@ -46,7 +46,7 @@ NAMES: Final = {
     }),
     **_rows(_SEEN, "recording and exporting raise AttributeError", {
         "torch": "_GLOBAL_DEVICE_CONTEXT",
-        "torch._C.TensorBase": "_version",
+        "torch._C.TensorBase": "_base _version",
         "torch.distributions.distribution.Distribution": "_validate_args",
         "torch.nn.modules.module.Module": "_parameters _buffers _modules",
         "torch.nn.modules.rnn.RNNBase": "_flat_weights _flat_weights_names _update_flat_weights",

@@ -61,9 +61,14 @@ def storage_id(storage: torch.UntypedStorage) -> int:
     return int(storage._cdata)
 
 
+BASE: Final = "_base"
+"""The attribute for which views have the tensor that they are views of."""
+
+
 def base_of(tensor: torch.Tensor) -> torch.Tensor | None:
     """The tensor that a tensor is a view of, as derivatives see it; None for one that is no view."""
-    return tensor._base
+    base: torch.Tensor | None = getattr(tensor, BASE)
+    return base
 
 
 def writes_into(tensor: torch.Tensor) -> int:

@@ -196,7 +196,7 @@ class _RecordedSizes:
         self.run.require(formula, reason, _axis_size_error())
 
 
-class _Traced:
+class _TracedSizes:
     """Sizes in a trace of torch's, with a symbol for each."""
 
     def __init__(self) -> None:
@@ -222,7 +222,7 @@ class _Traced:
 class _Call:
     """A call whose description is parsed: `...` is replaced by the axes that it covers."""
 
-    view: _RecordedSizes | _Traced
+    view: _RecordedSizes | _TracedSizes
     given: tuple[_Expression, ...]
     result: _Expression
     operands: tuple[Any, ...]
@@ -301,13 +301,13 @@ def _call(
     return _Call(view, spread, into, operands, sizes, needed)
 
 
-def _view(operands: tuple[Any, ...], parameters: Mapping[str, Any]) -> _RecordedSizes | _Traced:
+def _view(operands: tuple[Any, ...], parameters: Mapping[str, Any]) -> _RecordedSizes | _TracedSizes:
     values = (*operands, *parameters.values())
     run = next((v.run for v in values if type(v) in (SymbolicTensor, Size)), None)
-    return _Traced() if run is None else _RecordedSizes(run)
+    return _TracedSizes() if run is None else _RecordedSizes(run)
 
 
-def _shape(operand: Any, view: _RecordedSizes | _Traced) -> Sequence[Dim]:
+def _shape(operand: Any, view: _RecordedSizes | _TracedSizes) -> Sequence[Dim]:
     if type(operand) is SymbolicTensor:
         if isinstance(operand.value, Tensor) and not any(row_of(dim) for dim in operand.value.shape):
             return operand.value.shape
@@ -320,7 +320,7 @@ def _shape(operand: Any, view: _RecordedSizes | _Traced) -> Sequence[Dim]:
 
 
 def _parameters(
-    given: Mapping[str, Any], expressions: Iterable[_Expression], view: _RecordedSizes | _Traced
+    given: Mapping[str, Any], expressions: Iterable[_Expression], view: _RecordedSizes | _TracedSizes
 ) -> dict[str, Dim]:
     """Returns the sizes of axes that the call gives by name; einx ignores names of no axis."""
     axes = {axis.name: axis for expression in expressions for axis in expression.axes}

@@ -234,7 +234,7 @@ class _Builder:
             if control is not None and any(
                 isinstance(operand, ExportedGraph) for _, operand in call.operands
             ):
-                host = _Region(self, call, graph, names, autocast, depth)
+                host = _HigherOrderCall(self, call, graph, names, autocast, depth)
                 host.results(_called(control, host, call, names))
             elif inner is None:
                 self._node(call, graph, names, autocast)
@@ -296,7 +296,7 @@ class _Builder:
         return self._origins[key]
 
 
-class _Region:
+class _HigherOrderCall:
     """One call of a higher-order operator: a host whose functions are graphs and whose values are arguments.
     """
 
@@ -352,7 +352,7 @@ class _Region:
 
 def _called(
     control: Callable[..., tuple[Argument, ...]],
-    host: _Region,
+    host: _HigherOrderCall,
     call: ExportedCall,
     names: Mapping[str, Argument],
 ) -> tuple[Argument, ...]:

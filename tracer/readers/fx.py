@@ -26,8 +26,8 @@ from ...constraints.engine.generate import BadRules, Rules
 from ...constraints.ir.claims import LISTENER, listening
 from ...constraints.ir.language import Constraint
 from ...constraints.ir.spec import Spec
-from ...constraints.ir.system import Condition, Oracle
-from ...constraints.terms.formula import Formula, all_of, negate
+from ...constraints.ir.system import Condition, Oracle, premise
+from ...constraints.terms.formula import Formula
 from ...constraints.terms.rows import Deeper
 from ..host.alone import alone
 from ..host.exports import without_fx_patches
@@ -173,11 +173,7 @@ class TracedPath:
     @property
     def premise(self) -> Formula:
         """Returns the condition on declared sizes under which this path is taken."""
-        return all_of(
-            c.formula if c.taken else negate(c.formula)
-            for c in self.conditions
-            if c.formula is not None and not c.forced
-        )
+        return premise(self.conditions)
 
     @property
     def open(self) -> tuple[Condition, ...]:

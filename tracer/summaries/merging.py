@@ -32,7 +32,7 @@ from ...constraints.engine.generate import BadRules
 from ...constraints.engine.memory import strides_of
 from ...constraints.ir.language import Constraint, Tensor
 from ...constraints.ir.program import Node, Origin
-from ...constraints.ir.system import Answer, Condition
+from ...constraints.ir.system import Answer, Condition, premise
 from ...constraints.terms.dims import Dim, sym
 from ...constraints.terms.formula import Formula, all_of, eq, implies, negate
 from ...constraints.terms.joining import plain, proposals
@@ -115,11 +115,9 @@ class Calls:
     def note(self, condition: Condition) -> None:
         """Notes a branch that is met in a call being merged."""
         run = self.run
-        taken = [c for c in run.conditions if c.formula is not None and not c.forced]
-        ways = [c.formula if c.taken else negate(c.formula) for c in taken if c.formula is not None]
         turns = [turn.known for call in run.loops.calls for turn in call.turns]
         first = run.loops.calls[0].begun
-        run.turns.append(replace(condition, given=all_of((*ways, *turns)), after=first))
+        run.turns.append(replace(condition, given=all_of((premise(run.conditions), *turns)), after=first))
 
     def fork(self) -> None:
         """Called before the path forks: has the innermost call merged, or loop summarised, that still can be.

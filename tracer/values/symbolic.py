@@ -31,7 +31,7 @@ from ...constraints.terms.rows import place_of, rank_of
 from ..bytecode.spread import Spread, destination, is_written_out
 from ..host.interpreter import frame_above
 from ..host.operators import schema_of
-from ..host.tensors import make_wrapper, subclass_overrides_off
+from ..host.tensors import BASE, make_wrapper, subclass_overrides_off
 from ..recorder import Recorder
 from .numbers import Size, dim_of, size
 
@@ -643,7 +643,7 @@ ATTRIBUTES: dict[str, Callable[..., Any]] = {
     "itemsize": lambda run, x: x.dtype.itemsize,
     "nbytes": lambda run, x: numel(run, x) * x.dtype.itemsize,
     "names": lambda run, x: (None,) * len(shape(run, x)),
-    "_base": _nothing,
+    BASE: _nothing,
 }
 OPERATOR_ATTRIBUTES = {
     "T": "T",

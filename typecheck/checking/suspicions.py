@@ -233,7 +233,8 @@ def lost_precision(subject: ReportPath) -> Suspected:
                 concerned += 1
                 unknown += any(isinstance(subject.path.values[r], Dynamic) for r in node.results)
         what = f"{unknown} of them of unknown shape" if unknown else "with shapes that may not be exact"
-        message = f"{concerned} calls depend on the result of {nodes[note.node].op}, {what}"
+        calls = "1 call depends" if concerned == 1 else f"{concerned} calls depend"
+        message = f"{calls} on the result of {nodes[note.node].op}, {what}"
         yield message, nodes[note.node]
 
 

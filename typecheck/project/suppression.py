@@ -106,10 +106,10 @@ class _Sources:
     """The comments of the files that occur in reports, and those among them that were used."""
 
     def __init__(self) -> None:
-        self._files: dict[str, _Source | None] = {}
+        self._files: dict[str, _CommentedFile | None] = {}
         self._used: set[tuple[Comment, str]] = set()
 
-    def _source(self, file: str) -> _Source | None:
+    def _source(self, file: str) -> _CommentedFile | None:
         if file not in self._files:
             self._files[file] = _read(file)
         return self._files[file]
@@ -145,7 +145,7 @@ class _Sources:
                 if any(first <= line <= last for line in lines):
                     yield from self._idle_codes(comment, source)
 
-    def _idle_codes(self, comment: Comment, source: _Source) -> Iterator[Finding]:
+    def _idle_codes(self, comment: Comment, source: _CommentedFile) -> Iterator[Finding]:
         known = [code.value for code in Code]
         for name in comment.codes or ("",):
             if (comment, name) not in self._used:
@@ -163,7 +163,7 @@ def _origins(report: Report) -> Iterator[Origin]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Source:
+class _CommentedFile:
     """A file with comments of ours."""
 
     lines: list[str]
@@ -177,7 +177,7 @@ class _Source:
         return min(around, key=lambda span: span[1] - span[0]) if around else (1, 0)
 
 
-def _read(file: str) -> _Source | None:
+def _read(file: str) -> _CommentedFile | None:
     """The comments of a Python file; None where there are none."""
     try:
         with tokenize.open(file) as stream:
@@ -205,7 +205,7 @@ def _read(file: str) -> _Source | None:
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     )
-    return _Source(text.splitlines(), tuple(found), functions)
+    return _CommentedFile(text.splitlines(), tuple(found), functions)
 
 
 def _statement(tree: ast.Module, line: int) -> tuple[int, int]:

@@ -1,115 +1,58 @@
 """A report as plain data and back: `from_json(to_json(report)) == report`.
 
-Formulas and dims are texts, in the grammar that `parse_formula` and `parse_dim` read. Origins stand where
-they are used: a tool needs no table. `schema` changes when a reader of the old form would misread the new.
+Values are written and read by the types of their fields: a list for a tuple, null for None. Formulas and dims
+are texts, in the grammar that `parse_formula` and `parse_dim` read. Origins stand where they are used: a tool
+needs no table. `schema` changes when a reader of the old form would misread the new.
 `docs/schema/report.schema.json` describes the form for other programs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import fields, is_dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, is_dataclass
 from enum import Enum
-from typing import Any, TypeVar
+from functools import cache, reduce
+from operator import attrgetter, or_
+from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints
 
 from ...constraints.ir.language import Fact
-from ...constraints.ir.program import Origin
 from ...constraints.terms.formula_text import parse_formula
 from ...constraints.terms.syntax import parse_dim
-from ..report.codes import Code, Severity
-from ..report.report import (
-    Accepts,
-    Branch,
-    ConditionPart,
-    Finding,
-    Link,
-    Operand,
-    Output,
-    Repair,
-    ReportData,
-    SecondOpinion,
-    Shape,
-    Verdict,
-)
-from ..report.values import SymbolicValue
+from ..report.report import Accepts, Output, ReportData
 
 R = TypeVar("R", bound=ReportData)
 SCHEMA = 1
 
 
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How values of a type become plain data and are read from them."""
+
+    write: Callable[[Any], Any]
+    read: Callable[[Any], Any]
+
+
+PLAIN: Final = Form(lambda value: value, lambda data: data)
+
+
+class FormulaText:
+    """The type of fields that are annotated as `Formula`."""
+
+
+class DimText:
+    """The type of fields that are annotated as `Dim`."""
+
+
 def to_json(report: ReportData) -> dict[str, Any]:
-    """Plain data for `json.dump`; lists for tuples, null for None."""
-    accepts = report.accepts
-    return {
-        "schema": SCHEMA,
-        "target": report.target,
-        "inputs": list(report.inputs),
-        "verdict": report.verdict.value,
-        "accepts": {
-            "condition": str(accepts.formula),
-            "domain": str(accepts.domain),
-            "symbols": list(accepts.symbols),
-            "exact": accepts.exact,
-            "certain": str(accepts.certain.formula),
-        },
-        "dims": {name: fact_json(fact) for name, fact in report.dims.items()},
-        "findings": [_finding(f) for f in report.findings],
-        "shapes": [_plain(s) for s in report.shapes],
-        "outputs": [_output(output) for output in report.outputs],
-        "branches": [_plain(b) for b in report.branches],
-        "runs_at": _values(report.runs_at),
-        "fails_at": _values(report.fails_at),
-        "replayed": report.replayed,
-        "stats": dict(report.stats),
-        "ways": [str(way) for way in report.ways],
-        "parts": [_plain(replace(part, refused=_values(part.refused))) for part in report.parts],
-        "second_opinion": _plain(report.second_opinion),
-    }
+    """The report as plain data for `json.dump`."""
+    data: dict[str, Any] = _form(ReportData).write(report)
+    return {"schema": SCHEMA, **data}
 
 
 def fact_json(fact: Fact) -> dict[str, Any]:
     """A fact as plain data."""
-    return {
-        "min": fact.min,
-        "max": fact.max,
-        "divisor": fact.divisor,
-        "remainder": fact.remainder,
-        "equals": None if fact.equals is None else str(fact.equals),
-        "values": None if fact.values is None else [list(interval) for interval in fact.values],
-        "exact": fact.exact,
-        "residues": None if fact.residues is None else [fact.residues[0], [*fact.residues[1]]],
-    }
-
-
-def _finding(finding: Finding) -> dict[str, Any]:
-    data: dict[str, Any] = _plain(replace(finding, witness=_values(finding.witness)))
+    data: dict[str, Any] = _form(Fact).write(fact)
     return data
-
-
-def _output(output: Output) -> dict[str, Any]:
-    value = output.value
-    dims = None if value.dims is None else [str(dim) for dim in value.dims]
-    return {
-        "name": output.name,
-        "value": value.text,
-        "dtype": value.dtype,
-        "dims": dims,
-        "when": output.when,
-        "operands": _plain(output.operands),
-    }
-
-
-def _plain(value: Any) -> Any:
-    """A value of the report by its fields, which hold texts, numbers, and values of the report."""
-    if is_dataclass(value):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, tuple):
-        return [_plain(part) for part in value]
-    return value.value if isinstance(value, Enum) else value
-
-
-def _values(values: Mapping[str, int] | None) -> dict[str, int] | None:
-    return None if values is None else dict(values)
 
 
 def from_json(data: Any, kind: type[R]) -> R:
@@ -117,86 +60,94 @@ def from_json(data: Any, kind: type[R]) -> R:
     try:
         if data["schema"] != SCHEMA:
             raise ValueError(f"schema {data['schema']!r} is not {SCHEMA}, the one that this version reads")
-        accepts, opinion = data["accepts"], data["second_opinion"]
-        return kind(
-            data["target"],
-            tuple(data["inputs"]),
-            Verdict(data["verdict"]),
-            Accepts(
-                parse_formula(accepts["condition"]),
-                parse_formula(accepts["domain"]),
-                tuple(accepts["symbols"]),
-                accepts["exact"],
-                None if accepts["certain"] == accepts["condition"] else parse_formula(accepts["certain"]),
-            ),
-            {name: _read_fact(fact) for name, fact in data["dims"].items()},
-            tuple(map(_read_finding, data["findings"])),
-            tuple(map(_read_shape, data["shapes"])),
-            tuple(map(_read_output, data["outputs"])),
-            tuple(Branch(**b | {"origin": Origin(**b["origin"])}) for b in data["branches"]),
-            data["runs_at"],
-            data["fails_at"],
-            data["replayed"],
-            data["stats"],
-            tuple(parse_formula(way) for way in data["ways"]),
-            tuple(
-                ConditionPart(**part | {"imposed": _read_links(part["imposed"])}) for part in data["parts"]
-            ),
-            None if opinion is None else SecondOpinion(**opinion),
-        )
+        report: R = _form(kind).read(data)
+        return report
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"this is not a report of anyshape: {error!r}") from error
 
 
-def _read_fact(data: dict[str, Any]) -> Fact:
-    equals, values, residues = data["equals"], data["values"], data.get("residues")
-    return Fact(
-        **data
-        | {
-            "equals": None if equals is None else parse_dim(equals),
-            "values": None if values is None else tuple((low, high) for low, high in values),
-            "residues": None if residues is None else (residues[0], tuple(residues[1])),
-        }
-    )
+def _form(kind: Any) -> Form:
+    """Returns the form of a type of the report, of its fields, or of their parts."""
+    if kind in _FORMS:
+        return _FORMS[kind]
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return Form(attrgetter("value"), kind)
+    has_fields, args = is_dataclass(kind), get_args(kind)
+    if has_fields:
+        return _fields(kind)
+    if type(None) in args:
+        inner = _form(reduce(or_, (part for part in args if part is not type(None))))
+        return _of_both(inner, lambda f: lambda value: None if value is None else f(value))
+    if get_origin(kind) is Mapping:
+        return _of_both(_form(args[1]), lambda f: lambda value: {key: f(part) for key, part in value.items()})
+    if get_origin(kind) is tuple and args[1:] == (...,):
+        inner = _form(args[0])
+        return Form(lambda v: [*map(inner.write, v)], lambda v: tuple(map(inner.read, v)))
+    if get_origin(kind) is tuple:
+        parts = [*map(_form, args)]
+        return Form(
+            lambda v: [form.write(part) for form, part in zip(parts, v, strict=True)],
+            lambda v: tuple(form.read(part) for form, part in zip(parts, v, strict=True)),
+        )
+    return PLAIN
 
 
-def _read_finding(data: dict[str, Any]) -> Finding:
-    return Finding(
-        **data
-        | {
-            "code": Code(data["code"]),
-            "severity": Severity(data["severity"]),
-            "origin": Origin(**data["origin"]),
-            "chain": _read_links(data["chain"]),
-            "conflict": _read_links(data["conflict"]),
-            "repairs": tuple(Repair(**r | {"origin": Origin(**r["origin"])}) for r in data["repairs"]),
-        }
-    )
+def _of_both(inner: Form, make: Callable[[Callable[[Any], Any]], Callable[[Any], Any]]) -> Form:
+    return Form(make(inner.write), make(inner.read))
 
 
-def _read_links(links: list[dict[str, Any]]) -> tuple[Link, ...]:
-    return tuple(
-        Link(**link | {"origin": Origin(**link["origin"]), "axes": tuple(link["axes"])}) for link in links
-    )
+@cache
+def _fields(kind: Any) -> Form:
+    """Returns the form of a dataclass: an object with its fields. What it does not have is not read."""
+    hints = get_type_hints(kind, localns={"Formula": FormulaText, "Dim": DimText})
+    changed = {name: form for name, hint in hints.items() if (form := _form(hint)) is not PLAIN}
+
+    def read(data: Mapping[str, Any]) -> Any:
+        given = {name: part for name, part in data.items() if name in hints}
+        given |= {name: form.read(given[name]) for name, form in changed.items() if name in given}
+        return kind(**given)
+
+    def write(value: Any) -> dict[str, Any]:
+        data = {name: getattr(value, name) for name in hints}
+        return data | {name: form.write(data[name]) for name, form in changed.items()}
+
+    return Form(write, read)
 
 
-def _read_shape(data: dict[str, Any]) -> Shape:
-    return Shape(
-        **data
-        | {
-            "results": tuple(data["results"]),
-            "origin": Origin(**data["origin"]),
-            "operands": _read_operands(data["operands"]),
-        }
-    )
+def _accepts(accepts: Accepts) -> dict[str, Any]:
+    return {
+        "condition": str(accepts.formula),
+        "domain": str(accepts.domain),
+        "symbols": [*accepts.symbols],
+        "exact": accepts.exact,
+        "certain": str(accepts.certain.formula),
+    }
 
 
-def _read_output(data: dict[str, Any]) -> Output:
-    dims = data.get("dims")
-    sizes = None if dims is None else tuple(map(parse_dim, dims))
-    value = SymbolicValue(data["value"], data.get("dtype"), sizes)
-    return Output(data["name"], value, data["when"], _read_operands(data["operands"]))
+def _read_accepts(data: Mapping[str, Any]) -> Accepts:
+    condition, domain, certain = data["condition"], data["domain"], data["certain"]
+    sure = None if certain == condition else parse_formula(certain)
+    formulas = parse_formula(condition), parse_formula(domain)
+    return Accepts(*formulas, tuple(data["symbols"]), data["exact"], sure)
 
 
-def _read_operands(operands: list[dict[str, Any]]) -> tuple[Operand, ...]:
-    return tuple(Operand(**operand) for operand in operands)
+def _output(output: Output) -> dict[str, Any]:
+    """The output with its value's fields beside its own; the value's text is the value."""
+    data: dict[str, Any] = _fields(Output).write(output)
+    value = data.pop("value")
+    return {"name": data.pop("name"), "value": value.pop("text"), **value, **data}
+
+
+def _read_output(data: Mapping[str, Any]) -> Output:
+    value = {"text": data["value"], "dtype": data.get("dtype"), "dims": data.get("dims")}
+    output: Output = _fields(Output).read({**data, "value": value})
+    return output
+
+
+_FORMS: Final[Mapping[Any, Form]] = {
+    FormulaText: Form(str, parse_formula),
+    DimText: Form(str, parse_dim),
+    Accepts: Form(_accepts, _read_accepts),
+    Output: Form(_output, _read_output),
+}
+"""The forms that do not follow from the types."""

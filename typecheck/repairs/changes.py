@@ -30,7 +30,7 @@ from .expressions import Literal, Text
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class RankedChange:
     """A change that may be the repair, and how likely that is."""
 
     rank: int
@@ -108,7 +108,7 @@ class Changes:
         """Returns the path of `self.name` from the target."""
         return ".".join(filter(None, (self.owner_path, name)))
 
-    def candidates(self) -> Iterator[Candidate]:
+    def candidates(self) -> Iterator[RankedChange]:
         yield from self._of_module()
         if self.call is not None and self.text is not None:
             for literal in expressions.literals(self.text, self.call, self.owner):
@@ -117,7 +117,7 @@ class Changes:
             yield from self._of_tensors(self.call)
             yield from self._of_expression(self.text, self.call)
 
-    def projections(self, shapes: Sequence[tuple[Dim, ...]]) -> Iterator[Candidate]:
+    def projections(self, shapes: Sequence[tuple[Dim, ...]]) -> Iterator[RankedChange]:
         """A sum with a shortcut that hands on what it gets, where the other way changes channels or size.
         `shapes` are those of the operands.
         """
@@ -131,12 +131,12 @@ class Changes:
                         for stride in (1, 2):
                             yield self._candidate(2, Projected(path, (fed, out), axes, stride))
 
-    def _candidate(self, rank: int, edit: Edit) -> Candidate:
-        return Candidate(rank, edit, self.origin)
+    def _candidate(self, rank: int, edit: Edit) -> RankedChange:
+        return RankedChange(rank, edit, self.origin)
 
     # ---- the module's arguments
 
-    def _of_module(self) -> Iterator[Candidate]:
+    def _of_module(self) -> Iterator[RankedChange]:
         given = arguments(self.module) if self.module is not None else None
         likewise = self._likewise() if given else ()
         for rank, name, value in self._arguments(given or {}):
@@ -174,7 +174,7 @@ class Changes:
 
     # ---- literals
 
-    def _of_literal(self, text: Text, call: ast.expr, literal: Literal) -> Iterator[Candidate]:
+    def _of_literal(self, text: Text, call: ast.expr, literal: Literal) -> Iterator[RankedChange]:
         value = literal.value
         if isinstance(value, str):
             for equation in _permuted(value) if "->" in value else ():
@@ -206,14 +206,14 @@ class Changes:
     def _rank_of_size(self) -> int:
         return 4 + self.distance if self.distance else 1
 
-    def _literal(self, text: Text, literal: Literal, value: Any, rank: int) -> Candidate:
+    def _literal(self, text: Text, literal: Literal, value: Any, rank: int) -> RankedChange:
         if literal.attribute:
             return self._candidate(rank, Assigned(self.owner_path, literal.attribute, value))
         if isinstance(value, OpenNumber):
             return self._rewritten(text, literal.node, value.name, rank, (value,))
         return self._rewritten(text, literal.node, repr(value), rank)
 
-    def _joint(self, text: Text, call: ast.expr) -> Iterator[Candidate]:
+    def _joint(self, text: Text, call: ast.expr) -> Iterator[RankedChange]:
         """All literals of a call that are sizes, left open together."""
         found = [
             x for x in expressions.literals(text, call, self.owner)
@@ -236,7 +236,7 @@ class Changes:
 
     # ---- parameters of the module itself
 
-    def _of_tensors(self, call: ast.expr) -> Iterator[Candidate]:
+    def _of_tensors(self, call: ast.expr) -> Iterator[RankedChange]:
         """A size of a parameter among the operands: `tokens + self.position`."""
         held = {} if self.owner is None else {**parameters_of(self.owner), **buffers_of(self.owner)}
         for name in map(expressions.path_of, expressions.operands(call)):
@@ -249,11 +249,11 @@ class Changes:
 
     def _rewritten(
         self, text: Text, node: ast.expr, new: str, rank: int, opened: tuple[OpenNumber, ...] = ()
-    ) -> Candidate:
+    ) -> RankedChange:
         start, stop = text.span(node)
         return self._candidate(rank, Rewritten(text.file, self.origin.function, start, stop, new, opened))
 
-    def _of_expression(self, text: Text, call: ast.expr) -> Iterator[Candidate]:
+    def _of_expression(self, text: Text, call: ast.expr) -> Iterator[RankedChange]:
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
             name, whole, receiver = call.func.attr, text.of(call), text.of(call.func.value)
             rest = whole[len(receiver) :]
@@ -270,7 +270,7 @@ class Changes:
                 yield from self._wrapped(text, call, operand)
         yield from self._resized(text, call)
 
-    def _wrapped(self, text: Text, call: ast.expr, operand: ast.expr) -> Iterator[Candidate]:
+    def _wrapped(self, text: Text, call: ast.expr, operand: ast.expr) -> Iterator[RankedChange]:
         """An operand with other axes."""
         inner = text.of(operand)
         if isinstance(operand, ast.BinOp | ast.UnaryOp | ast.Compare | ast.IfExp):
@@ -282,7 +282,7 @@ class Changes:
         for how in _WRAPPERS:
             yield self._rewritten(text, operand, inner + how, 2)
 
-    def _resized(self, text: Text, call: ast.expr) -> Iterator[Candidate]:
+    def _resized(self, text: Text, call: ast.expr) -> Iterator[RankedChange]:
         """A map that is resized to that of another operand, where two have to agree."""
         if self.distance and isinstance(call, ast.Call):
             transposed = self.op.startswith("conv_transpose") and text.of(call.func).startswith("self.")

@@ -26,7 +26,7 @@ from ...tracer.patches.edits import CannotApply, Edit, WithOpenNumbers, closed
 from ..facade import Report
 from ..report.codes import Code
 from ..report.report import Finding, Link, Repair, Verdict
-from .changes import Candidate, Changes
+from .changes import Changes, RankedChange
 from .declarations import declared, leaves_most, redeclared, widened
 from .places import calls, line, places
 from .proving import Prover, left
@@ -81,7 +81,7 @@ class _RepairSearch:
         """Yields the repairs that remove the finding, the most likely change first."""
         found: dict[object, tuple[int, int, int, Repair]] = {}
         best = 99
-        postponed: list[tuple[Candidate, Edit]] = []
+        postponed: list[tuple[RankedChange, Edit]] = []
         for candidate in sorted(self._candidates(finding), key=lambda c: c.rank):
             if len(found) >= MAX_REPAIRS or candidate.rank > best + ALTERNATIVES or time.monotonic() > until:
                 break
@@ -105,7 +105,7 @@ class _RepairSearch:
         if self.before.verdict == "refuted" and len(found) < MAX_REPAIRS:
             yield from redeclared(self.prover, until)
 
-    def _candidates(self, finding: Finding) -> Iterator[Candidate]:
+    def _candidates(self, finding: Finding) -> Iterator[RankedChange]:
         for distance, link in enumerate(places(finding, self.report)):
             yield from Changes(self.target, link, distance).candidates()
         shapes = [

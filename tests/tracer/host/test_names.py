@@ -23,8 +23,8 @@ HOST: Final = ROOT / "tracer" / "host"
 FOLDERS: Final = ("constraints", "solver", "tracer", "typecheck")
 FILES: Final = tuple(file for folder in FOLDERS for file in (ROOT / folder).rglob("*.py"))
 THEIRS: Final = ("torch", "sympy", "numpy", "sys", "contextlib", "warnings")
-DOCUMENTED: Final = frozenset({"_fields", "_make", "_attributes", "_exit"})
-"""What begins with an underscore and is documented nevertheless: of named tuples, of `ast` and of `os`."""
+DOCUMENTED: Final = frozenset({"_fields", "_make", "_attributes", "_exit", "_value_"})
+"""What begins with an underscore and is documented nevertheless: of named tuples, `ast`, `os` and enums."""
 PRIVATE: Final = re.compile(r"_[A-Za-z]\w*")
 DOTTED: Final = re.compile(r"\w+(\.\w+)*")
 

@@ -68,10 +68,10 @@ def described(
     """
     constants = program.graph_signature.inputs_to_lifted_tensor_constants
     made = {name: _constant(program.constants[key]) for name, key in constants.items()}
-    return _described(program.graph_module, made, _Sizes(read, equal))
+    return _described(program.graph_module, made, _SizeReader(read, equal))
 
 
-def _described(module: GraphModule, constants: Mapping[str, Any], sizes: _Sizes) -> tuple[Any, ...]:
+def _described(module: GraphModule, constants: Mapping[str, Any], sizes: _SizeReader) -> tuple[Any, ...]:
     """The calls of a graph, where constants go by these names."""
     known: dict[Node, Any] = {}
     calls: list[Any] = []
@@ -111,7 +111,7 @@ def _described(module: GraphModule, constants: Mapping[str, Any], sizes: _Sizes)
     return tuple(calls)
 
 
-class _Sizes:
+class _SizeReader:
     """Sizes as a description tells them."""
 
     def __init__(self, read: Read, equal: Equal) -> None:
@@ -134,7 +134,7 @@ class _Sizes:
         return agree(tuple(map(self.told, one)), tuple(map(self.told, other)), self.equal)
 
 
-def _changes_nothing(node: Node, written: set[Node], sizes: _Sizes) -> bool:
+def _changes_nothing(node: Node, written: set[Node], sizes: _SizeReader) -> bool:
     """Returns whether the call returns its operand unchanged. torch leaves out some slices of all of a
     tensor, but not others.
     """

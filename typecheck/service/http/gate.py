@@ -84,7 +84,7 @@ class Gate:
         given = headers.get("x-request-id", "")
         request = given if _ID.fullmatch(given) else secrets.token_hex(8)
         token = REQUEST.set(request)
-        started, answer = time.monotonic(), _Answer(send, request)
+        started, answer = time.monotonic(), _AnswerWithHeaders(send, request)
         scope.setdefault("state", {})["request"] = request
         try:
             who = await self._who(scope, headers)
@@ -167,7 +167,7 @@ class _Limited:
         return message
 
 
-class _Answer:
+class _AnswerWithHeaders:
     """Passes an answer on, with the headers that all have."""
 
     def __init__(self, send: Send, request: str) -> None:

@@ -20,7 +20,7 @@ from ..queue.store import Submission
 from ..work.questions import Question
 from .auth import PRIORITIES, Who
 from .gate import Refusal
-from .uploads import Content
+from .uploads import Upload
 
 TORCH_MB: Final = 768
 """Memory of a check from which on there is room for torch."""
@@ -104,7 +104,7 @@ def priority(who: Who, name: str | None) -> int:
 
 
 def submission(
-    who: Who, name: str, content: Content, model: str, asked: Question, priority: int
+    who: Who, name: str, content: Upload, model: str, asked: Question, priority: int
 ) -> Submission:
     """Returns the entry for the store that this request makes."""
     everything = json.dumps([own_version(), model, asked.to_json()], sort_keys=True)

@@ -25,7 +25,7 @@ from .core import Service
 from .gate import Refusal
 from .pages import REPORT_POLICY
 from .schemas import NO_NUL, Check, Checks, Priority, Spec, Variant, check_of
-from .uploads import Content, received
+from .uploads import Upload, received
 
 SILENCE_S: Final = 15.0
 LONGEST_WAIT_S: Final = 60.0
@@ -175,7 +175,7 @@ def variant(service: Serving, who: Asking, id: Id, asked: Variant, response: Res
     name, number = asked.name or entry.job.name, jobs.priority(who, asked.priority)
     if entry.form == comparing.FORM:
         raise Refusal(409, "a comparison of two checks has no variants")
-    content = Content(entry.form, b"")  # which the store has
+    content = Upload(entry.form, b"")  # which the store has
     submission = jobs.submission(who, name, content, entry.work.model, changed, number)
     return _accepted(service, submission, response)
 
@@ -199,7 +199,7 @@ def compare(service: Serving, who: Asking, asked: schemas.Comparison, response: 
     """Asks how what two programs accept lies to each other, symbol by symbol of the same name."""
     entries = [_answered(service, who, id) for id in (asked.first, asked.second)]
     accepts = [answer["report"]["accepts"] for _, answer in entries]
-    content = Content(comparing.FORM, json.dumps(accepts, sort_keys=True).encode())
+    content = Upload(comparing.FORM, json.dumps(accepts, sort_keys=True).encode())
     question = jobs.question(service.settings, kind="compare")
     name = " and ".join(entry.job.name for entry, _ in entries)[:200]
     number = jobs.priority(who, None)

@@ -27,7 +27,7 @@ class UploadError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Content:
+class Upload:
     """A program, in one of the forms that `questions.FORMS` reads."""
 
     form: str
@@ -39,13 +39,13 @@ class Content:
         return hashlib.sha256(self.form.encode() + b"\0" + self.content).hexdigest()
 
 
-def received(file: IO[bytes], most: int) -> Content:
+def received(file: IO[bytes], most: int) -> Upload:
     """The program in a file, of at most so many bytes. Raises UploadError."""
     beginning = file.read(_BEGINNING)
     file.seek(0)
     if beginning.startswith(ZIP):
         try:
-            return Content("pt2", read_bytes(file, "model", "the upload", most))
+            return Upload("pt2", read_bytes(file, "model", "the upload", most))
         except ArchiveError as error:
             raise UploadError(str(error), 413 if "too large" in str(error) else 422) from None
     if not beginning.lstrip().startswith(b"{"):
@@ -54,5 +54,5 @@ def received(file: IO[bytes], most: int) -> Content:
     if len(content) > most:
         raise UploadError(f"the program is larger than the {most} bytes that are taken", 413)
     if _RECORDED.search(beginning):
-        return Content("recorded", content)
-    return Content("pt2" if b'"graph_module"' in content else "program", content)
+        return Upload("recorded", content)
+    return Upload("pt2" if b'"graph_module"' in content else "program", content)
