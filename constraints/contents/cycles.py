@@ -178,14 +178,34 @@ def _is_dense(term: Dim | None, indices: tuple[Index, ...]) -> bool:
     names = {index.name for index in indices}
     if not isinstance(term, Term) or not all(i.dense for i in indices if i.name in symbols(term)):
         return False
-    varying = [(mono, c) for mono, c in term.terms if any(names & atom.symbols for atom in mono)]
-    if not varying or any(abs(c) != 1 or len(mono) != 1 for mono, c in varying):
-        return False
-    atoms = [mono[0] for mono, _ in varying]
+    varying = [mono for mono, _ in term.terms if any(names & atom.symbols for atom in mono)]
+    atoms = {atom for mono in varying for atom in mono if names & atom.symbols}
     if not any(isinstance(atom, Apply) for atom in atoms):
-        return True
+        return bool(varying) and _is_positional(term, [i for i in indices if i.name in symbols(term)])
     (atom, *others) = atoms
     if others or not isinstance(atom, Apply) or atom.op not in ("//", "min", "max"):
         return False
+    if [(mono, abs(c)) for mono, c in term.terms if mono in varying] != [((atom,), 1)]:
+        return False
     inner = [arg for arg in atom.args if names & symbols(arg)]
     return len(inner) == 1 and (atom.op != "//" or inner[0] == atom.args[0]) and _is_dense(inner[0], indices)
+
+
+def _is_positional(term: Term, indices: list[Index]) -> bool:
+    """Returns whether a sum of multiples of indices has no gaps: each factor is 1, or at most one more than
+    the greatest sum of those before it, as it is for the digits of a number.
+    """
+    reach: Dim = 0
+    left = {i.name: i for i in indices}
+    zero = dict.fromkeys(left, 0)
+    factors = {name: substitute(term, {**zero, name: 1}) - substitute(term, zero) for name in left}
+    linear = sum((factors[name] * symbol_of(i) for name, i in left.items()), start=substitute(term, zero))
+    if linear - term != 0:
+        return False
+    while left:
+        sides = ((name, side * factors[name]) for name in left for side in (1, -1))
+        found = next(((name, c) for name, c in sides if c == 1 or reach + 1 - c in (0, 1)), None)
+        if found is None:
+            return False
+        reach = reach + found[1] * (left.pop(found[0]).size - 1)
+    return True

@@ -11,7 +11,7 @@ from typing import Final
 
 from ..ir.language import Index, Piece, Pieces, Tensor
 from ..ir.program import Argument, Ref
-from ..terms.dims import Term
+from ..terms.dims import Term, maximum
 from ..terms.formula import ge
 from .dtypes import DIGITS
 from .functions import symbol_of
@@ -37,8 +37,9 @@ def scaled_draw(places: Places, op: str, args: Mapping[str, Argument], time: int
     floats = [places.program.value(one.id) for one in (drawn, ref)]
     if not all(isinstance(value, Tensor) and value.dtype == "float32" for value in floats):
         return None
-    if isinstance(size, bool) or not places.at_least(size, 1):
+    if isinstance(size, bool) or not places.at_least(size, 0):
         return None
+    size = size if places.at_least(size, 1) else maximum(size, 1)  # nothing times a number is 0
     index = Index("#0", size, None, ordered=False)
     doubt = ge(size, MOST + 1)
     piece = Piece(symbol_of(index), 1, (index,), doubt=doubt, least=0 if doubt is False else MOST)

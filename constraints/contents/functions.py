@@ -245,9 +245,16 @@ other is this piece: 0 where it is not known.
 
 
 def combined(
-    a: Pieces, b: Pieces, operation: Operation, reach: Reach = lambda least, other: 0
+    a: Pieces,
+    b: Pieces,
+    operation: Operation,
+    reach: Reach = lambda least, other: 0,
+    *,
+    apart: bool = False,
 ) -> Pieces | None:
     """Returns elements computed from those of two tensors at the same indices, both of the result's shape.
+    Where the two are known to vary along different axes, all pairs of their elements meet (`apart`), unless
+    the same data may choose both.
 
     Elements in doubt stay so next to an operand that takes large numbers to numbers at least as large as its
     `reach` says.
@@ -264,13 +271,14 @@ def combined(
             if (found := operation(one, other)) is None:
                 return None
             loose = (several[0] and bool(other.indices or several[1])) or (several[1] and bool(one.indices))
+            met = (apart and not (a.by_data and b.by_data)) or (meet and not loose)
             pieces.append(
                 Piece(
                     found[0],
                     found[1],
                     _used(found[0], one.indices, other.indices),
                     all_of((left.given, right.given)),
-                    one.attained and other.attained and meet and not loose,
+                    one.attained and other.attained and met,
                     tuple(dict.fromkeys((*one.fixed, *other.fixed))),
                     any_of((left.doubt, right.doubt)),
                     max(left.least, right.least),

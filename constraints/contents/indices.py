@@ -142,6 +142,8 @@ def consumed(item: object) -> int:
     return item.rank if isinstance(item, Tensor) and item.dtype == "bool" else int(item is not None)
 
 
+GREATEST_SIZE: Final = 1 << 60
+"""No tensor has so many elements."""
 LOSSES: Final = ("cross_entropy", "nll_loss", "cross_entropy_loss", "nll_loss_nd")
 INDICES: Mapping[str, Callable[[Named], Iterator[tuple[Tensor, Dim, bool]]]] = {
     **dict.fromkeys("embedding aten_embedding".split(), _embedding),
@@ -363,6 +365,7 @@ def _require(
             (
                 *(ge(low, bottom) for low in ends[0] if not _is_above(c, low - bottom)),
                 *(lt(high, size) for high in ends[1] if not _is_below(c, high, size)),
+                *(False for end in (*ends[0], *ends[1]) if isinstance(end, int) and abs(end) > GREATEST_SIZE),
             )
         )
         needed: Formula = any_of((inside, *nowhere))

@@ -249,10 +249,13 @@ def fitted(pieces: Pieces | None, dtype: str | None, at_least: AtLeast) -> Piece
     small = next(iter(overs)) if len(overs) == 1 and not pieces.slack else None
     roundings = None if (exact and not pieces.slack) or not fractions else pieces.roundings
     limit = limits(dtype, roundings, small if isinstance(small, int) and small <= SMALL else None)
-    if dtype == "float64" and roundings is None:
+    if dtype == "float64" and limit and (
+        roundings is None or not any(p.term is not None and _exceeds(p.term, limit) for p in pieces.pieces)
+    ):
         limit = None
-    great = {p for p in pieces.pieces if limit is None and p.term is not None and _is_great(p.term, dtype)}
-    limit = wide(dtype) if great else limit
+    most = wide(dtype) if limit is None else None
+    great = {p for p in pieces.pieces if p.term is not None and _exceeds(p.term, most)}
+    limit = most if great else limit
     if limit is None or pieces.roundings > 1 << SPARE:
         return pieces if limit is None else None
     if dtype not in DIGITS and (dtype not in INTEGRAL or fractions):
@@ -299,9 +302,8 @@ def fitted(pieces: Pieces | None, dtype: str | None, at_least: AtLeast) -> Piece
     return held and replace(held, and_data=pieces.and_data)
 
 
-def _is_great(term: Dim, dtype: str | None) -> bool:
-    """Returns whether the term, for large sizes, exceeds integers of 32 or 64 bits."""
-    bounds = wide(dtype)
+def _exceeds(term: Dim, bounds: tuple[int, int] | None) -> bool:
+    """Returns whether the term, for large sizes, exceeds bounds."""
     if bounds is None or isinstance(term, int):
         return bounds is not None and isinstance(term, int) and not bounds[0] <= term <= bounds[1]
     return bounds[1] < sum(abs(factor) * math.pow(LARGE, len(atoms)) for atoms, factor in term.terms)

@@ -57,6 +57,14 @@ EXACT: Final[list[Callable[[Tensor], Any]]] = [
     lambda x: F.nll_loss(torch.zeros(n(x), 90), arange(n(x)).bfloat16().long()),
     lambda x: torch.ones(n(x)).repeat_interleave((arange(n(x)).char() + 1).long()),
     lambda x: torch.bincount((arange(-n(x), 0).half() + 5).long() + 300),
+    lambda x: torch.zeros(9)[(arange(n(x)) + 1).clamp(max=2).cumprod(0)],
+    lambda x: torch.zeros(9000)[(arange(n(x)) + 1).clamp(max=2).cumprod(0)],
+    lambda x: torch.zeros(n(x) + 3)[(arange(n(x)) + 1).clamp(max=2).cumprod(0) // 2],
+    lambda x: torch.zeros(n(x) + 20)[torch.full((n(x),), 4).cumprod(0)],
+    lambda x: torch.zeros(50)[arange(n(x)).clamp(1, 2).prod()],
+    lambda x: torch.zeros(n(x) + 20)[arange(n(x)).clamp(1, 2).prod()],
+    lambda x: torch.zeros(20)[torch.full((n(x) - 1,), 2).prod(0, keepdim=True) + 1],
+    lambda x: torch.zeros(20)[torch.full((n(x),), 4).prod() & 7],
 ]  # fmt: skip
 
 

@@ -112,6 +112,11 @@ def test_how_much_a_run_makes() -> None:
     assert made(system, {"n": 5}) == 15 + 15 + 3
 
 
+def too_large(x: Tensor, table: Tensor) -> Tensor:
+    """No machine has the memory that real kernels need, and fake tensors see no index."""
+    return F.embedding(torch.arange(x.shape[0]), torch.empty(table.shape[0], 1 << 50))
+
+
 # target, spec, sizes, what is claimed, what is found out
 OUTCOMES: list[tuple[Callable[..., Any], str, dict[str, int], bool, type]] = [
     (counted, "x: [n]; table: [r, 2]", {"n": 3, "r": 3}, True, Ran),
@@ -125,6 +130,7 @@ OUTCOMES: list[tuple[Callable[..., Any], str, dict[str, int], bool, type]] = [
     (shifted, "i: int64[n]; table: [r, 2]", {"n": 3, "r": 1}, True, Inconclusive),
     (shifted, "i: int64[n]; table: [r, 2]", {"n": 3, "r": 2}, True, Ran),
     (caught, "x: [n]", {"n": 3}, True, Ran),
+    (too_large, "x: [n]; table: [r, 2]", {"n": 4, "r": 3}, False, Inconclusive),
 ]
 
 

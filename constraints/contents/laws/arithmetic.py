@@ -68,7 +68,7 @@ def plus(sign: int, swapped: bool = False) -> Law:
         if a is None or b is None or not isinstance(alpha, int):
             return UNTRACKED
         b = scaled(b, sign * alpha)
-        found = combined(a, b, sum_of_two, _moved_by)
+        found = combined(a, b, sum_of_two, _moved_by, apart=call.are_apart(*names))
         if found is None or (any((a.roundings, b.roundings)) and len(_divisors(a, b)) > 1):
             return UNTRACKED
         rounded = [side.roundings > 0 for side in (a, b)]
@@ -109,6 +109,10 @@ def sum_of_two(p: Piece, q: Piece) -> tuple[Dim, Dim]:
     return number(p) * q.over + number(q) * p.over, p.over * q.over
 
 
+def product_of_two(p: Piece, q: Piece) -> tuple[Dim, Dim]:
+    return number(p) * number(q), p.over * q.over
+
+
 def _rounded(found: Pieces) -> Pieces:
     """Returns the result of a product or a quotient, marked as rounded unless its fractions are floats."""
     exact = found.roundings == 0 and all(is_float(p) for p in found.pieces if p.term is not None)
@@ -126,7 +130,7 @@ def times(call: NamedCall) -> Elements | Pieces:
     if a is None or b is None or a.slack or b.slack:
         return UNTRACKED
 
-    found = combined(a, b, lambda p, q: (number(p) * number(q), p.over * q.over), _multiplied_by)
+    found = combined(a, b, product_of_two, _multiplied_by, apart=call.are_apart("input", "other"))
     if found is None:
         return UNTRACKED
     negation = any(side in (constant(1), constant(-1)) for side in (a, b))

@@ -58,6 +58,13 @@ class NamedCall:
         return of_number(value)
 
 
+    def are_apart(self, *names: str) -> bool:
+        """Returns whether no two operands vary along the same axis."""
+        shapes = [value.shape for name in names if isinstance(value := self.named.get(name), Tensor)]
+        axes = [at for shape in shapes for at, size in enumerate(reversed(shape)) if size != 1]
+        return len(axes) == len(set(axes))
+
+
 Law: TypeAlias = Callable[[NamedCall], "Elements | Pieces"]
 """Returns the facts about the elements of a result; pieces are not yet restricted to its dtype."""
 

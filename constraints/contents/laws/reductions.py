@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate, chain, combinations, pairwise, takewhile
 from operator import mul
 from typing import Final
 
-from ...ir.language import UNTRACKED, Affine, Elements, Piece, Pieces, Span, Tensor, product
+from ...ir.language import UNTRACKED, Affine, Elements, Index, Piece, Pieces, Span, Tensor, product
 from ...terms.dims import Dim, maximum, minimum, substitute, total
-from ...terms.formula import Formula, all_of, le, negate
+from ...terms.formula import Formula, all_of, eq, ge, le, negate
 from ..cycles import two_ends
 from ..functions import (
-    UNKNOWN,
     AtLeast,
+    Operation,
     along,
     are_exclusive,
     combined,
@@ -28,7 +28,7 @@ from ..functions import (
 )
 from ..shaping import moved
 from ..values import extremes, extremes_of, of
-from .arithmetic import is_rounded, of_two, sum_of_two
+from .arithmetic import is_rounded, of_two, product_of_two, sum_of_two
 from .calls import Law, NamedCall
 
 
@@ -80,31 +80,94 @@ def running_sums(call: NamedCall) -> Elements | Pieces:
 def running_products(call: NamedCall) -> Elements | Pieces:
     """Products of the first i + 1 elements, of which all but a few are the same number, and all positive.
 
-    Those that are small are a function of i. There are greater ones where there are more elements, of which
-    nothing is known.
+    Those that are small are a function of i. Of greater ones the first few are known, and the last one that
+    64 bits hold.
     """
     tensor, dim = call.input, call.named["dim"]
+    if not tensor.shape or (grown := _products(call, dim % tensor.rank - tensor.rank)) is None:
+        return UNTRACKED
+    if not grown.later:
+        return Pieces((grown.piece,))
+    n, few = grown.index.size, len(grown.small)
+    many = two_ends(grown.piece, grown.small[0], grown.small[-1])
+    last = few + len(grown.later)
+    pieces = [
+        replace(grown.piece, given=le(n, few)),
+        replace(many, given=ge(n, few + 1)),
+        *(Piece(value, given=ge(n, few + 1 + k)) for k, value in enumerate(grown.later[:TOLD])),
+        Piece(None, given=ge(n, few + 1 + TOLD)),
+        Piece(grown.later[-1], given=ge(n, last)),
+        *(Piece(value, given=ge(n, last + 1 + k)) for k, value in enumerate(grown.wrapped)),
+    ]
+    return Pieces(tuple(pieces))
+
+
+def products(call: NamedCall) -> Elements | Pieces:
+    """Returns the product of all elements, or of those along the only axis: the last running product."""
+    tensor, dim = call.input, call.named.get("dim")
     pieces = call.pieces
-    if not tensor.shape or pieces is None or is_rounded(pieces) or len(pieces.pieces) > 1 or pieces.by_data:
+    if tensor.rank == 0 or pieces is None or tensor.rank > (1 if dim is not None else tensor.rank):
         return UNTRACKED
-    (piece,), axis = pieces.pieces, dim % tensor.rank - tensor.rank
+    if (found := _combined_apart(pieces, {-1}, tensor, product_of_two)) is not None and tensor.rank == 1:
+        return found
+    if (grown := _products(call, -1)) is None or (tensor.rank > 1 and pieces.pieces[0].indices):
+        return UNTRACKED
+    n = tensor.numel
+    few, most = len(grown.small), len(grown.small) + len(grown.later)
+    none = Piece(1, given=eq(n, 0))
+    if not grown.later:
+        one, more = grown.small[0], grown.small[-1]
+        return Pieces((none, Piece(one, given=eq(n, 1)), Piece(more, given=ge(n, 2))))
+    exact = [Piece(value, given=eq(n, k)) for k, value in enumerate(grown.small, 1)]
+    least = grown.later[0]
+    great = Piece(least, given=all_of((ge(n, few + 1), le(n, most))), doubt=True, least=least)
+    *first, always = (Piece(value, given=eq(n, k)) for k, value in enumerate(grown.wrapped, most + 1))
+    rest = replace(always, given=ge(n, most + len(grown.wrapped)))
+    return Pieces((none, *exact, great, *first, rest))
+
+
+@dataclass(frozen=True, slots=True)
+class _Products:
+    """Products of the first numbers along an index."""
+
+    index: Index
+    piece: Piece
+    """Those that are small, as a function of the index."""
+    small: tuple[int, ...]
+    later: tuple[int, ...]
+    """Those after the small ones that 64 bits hold; none if the products do not grow."""
+    wrapped: tuple[int | None, ...]
+    """What becomes of those that 64 bits do not hold, up to one that all later ones are; None for unknown
+    numbers.
+    """
+
+
+def _products(call: NamedCall, axis: int) -> _Products | None:
+    tensor, pieces = call.input, call.pieces
+    if pieces is None or is_rounded(pieces) or len(pieces.pieces) > 1 or pieces.by_data:
+        return None
+    (piece,) = pieces.pieces
     factors = _first_factors(piece, axis, call.at_least)
-    if factors is None:
-        return UNTRACKED
-    products = [*takewhile(lambda product: product <= MOST_PRODUCT, accumulate(factors, mul))]
+    if factors is None or call.result.dtype != "int64":
+        return None
+    known = [*takewhile(lambda n: n < 1 << 63, accumulate(factors, mul))]
+    small = [n for n in known if n <= MOST_PRODUCT]
     index = next((i for i in piece.indices if i.axis == axis), along(axis, tensor.shape[axis]))
-    rises = (b - a for a, b in pairwise(products))
+    rises = (b - a for a, b in pairwise(small))
     steps = (by * minimum(maximum(symbol_of(index) - k, 0), 1) for k, by in enumerate(rises))
-    whole = Piece(products[0] + total(steps), indices=(index,))
-    if len(products) == len(factors):  # they do not grow
-        return Pieces((whole,))
-    few = le(index.size, len(products))
-    many = replace(two_ends(whole, products[0], products[-1]), given=negate(few))
-    return Pieces((replace(whole, given=few), many, replace(UNKNOWN, given=negate(few))))
+    grows = len(small) < len(factors)
+    later = tuple(known[len(small) :]) if grows else ()
+    over = known[-1] * factors[-1]
+    wrapped: tuple[int | None, ...] = (None,)
+    if over % (1 << 63) == 0:
+        wrapped = (-(1 << 63), 0) if over % (1 << 64) else (0,)
+    return _Products(index, Piece(small[0] + total(steps), indices=(index,)), tuple(small), later, wrapped)
 
 
 MOST_PRODUCT: Final = 1 << 12
 """Products that are told apart from greater ones."""
+TOLD: Final = 3
+"""Greater products that are known."""
 
 
 def _first_factors(piece: Piece, axis: int, at_least: AtLeast) -> list[int] | None:
@@ -131,7 +194,7 @@ def _first_factors(piece: Piece, axis: int, at_least: AtLeast) -> list[int] | No
     first = [n for n in own if isinstance(n, int) and n > 0] if indices else [rest] * len(own)
     if rest is None or len(first) < len(own):
         return None
-    return [n for n in first if n is not None] + [rest] * MOST_PRODUCT.bit_length()
+    return [n for n in first if n is not None] + [rest] * 64
 
 
 def _of_mask(call: NamedCall) -> Span | None:
@@ -163,7 +226,7 @@ def sums(call: NamedCall) -> Elements | Pieces:
     if pieces is None or is_rounded(pieces) or call.named.get("dtype") not in (None, call.result.dtype):
         return UNTRACKED
     gone = {axis % tensor.rank - tensor.rank for axis in axes}
-    found = _summed_apart(pieces, gone, tensor)
+    found = _combined_apart(pieces, gone, tensor, sum_of_two)
     if found is None and is_partition(pieces):
         found = mapped(pieces, partial(_summed_along, gone, tensor))
     if found is not None and all(p.over == 1 for p in found.pieces):
@@ -175,8 +238,12 @@ def sums(call: NamedCall) -> Elements | Pieces:
     return UNTRACKED
 
 
-def _summed_apart(pieces: Pieces, gone: set[int], tensor: Tensor) -> Pieces | None:
-    """Returns the sum along an axis of few indices, each with a piece of its own; else None."""
+def _combined_apart(
+    pieces: Pieces, gone: set[int], tensor: Tensor, operation: Operation
+) -> Pieces | None:
+    """Returns the sum, or the product, along an axis of few indices, each with a piece of its own; else
+    None.
+    """
     if len(gone) != 1 or not all(p.term is not None and len(p.fixed) == 1 for p in pieces.pieces):
         return None
     (axis,) = gone
@@ -184,13 +251,13 @@ def _summed_apart(pieces: Pieces, gone: set[int], tensor: Tensor) -> Pieces | No
     places = sorted(p.fixed[0] for p in pieces.pieces)
     if not isinstance(size, int) or places != [(axis, place) for place in range(size)]:
         return None
-    total: Pieces | None = None
+    found: Pieces | None = None
     for piece in pieces.pieces:
         part = Pieces((replace(piece, fixed=()),), pieces.by_data)
-        total = part if total is None else combined(total, part, sum_of_two)
-        if total is None:
+        found = part if found is None else combined(found, part, operation)
+        if found is None:
             return None
-    return total
+    return found
 
 
 def _summed_along(gone: set[int], tensor: Tensor, piece: Piece) -> Piece | None:

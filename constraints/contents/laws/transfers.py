@@ -86,7 +86,7 @@ from .moves import (
     tiled,
     transposed,
 )
-from .reductions import extreme_of, running_products, running_sums, sums
+from .reductions import extreme_of, products, running_products, running_sums, sums
 
 LAWS: Mapping[str, Law] = {
     # makers
@@ -137,6 +137,7 @@ LAWS: Mapping[str, Law] = {
     "maximum": of_two(maximum),
     "minimum": of_two(minimum),
     "cumprod": running_products,
+    "prod": products,
     "cumsum": running_sums,
     "sum": sums,
     "diff": differences,
