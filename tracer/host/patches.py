@@ -153,14 +153,8 @@ class _Function(_Place):
 
     def __init__(self, owner: Any, attribute: str) -> None:
         super().__init__(owner, attribute)
-        plain: Function = getattr(owner, attribute)
-        calls: dict[int, Function] = {}
-
-        @functools.wraps(plain, _TEXTS)
-        def by_thread(*args: Any, **kwargs: Any) -> Any:
-            return calls.get(threading.get_ident(), plain)(*args, **kwargs)
-
-        self._plain, self._by_thread, self._calls = plain, by_thread, calls
+        self._plain: Function = getattr(owner, attribute)
+        self._by_thread, self._calls = _dispatching(id(owner), attribute, self._plain)
 
     def enter(self, entered: _Entered) -> None:
         first = not self.entered
@@ -182,6 +176,22 @@ class _Function(_Place):
     def _make(self, entered: _Entered) -> None:
         thread = entered.thread
         self._calls[thread] = entered.patch.make(self._calls.get(thread, self._plain))
+
+
+@functools.lru_cache(maxsize=1 << 10)
+def _dispatching(owner: int, attribute: str, plain: Function) -> tuple[Function, dict[int, Function]]:
+    """Returns a function that calls the one of the calling thread, else the plain one, and those by thread.
+
+    There is one for each location, since most checks replace the same functions; the owner is given by its
+    identity, so that it does not live longer.
+    """
+    calls: dict[int, Function] = {}
+
+    @functools.wraps(plain, _TEXTS)
+    def by_thread(*args: Any, **kwargs: Any) -> Any:
+        return calls.get(threading.get_ident(), plain)(*args, **kwargs)
+
+    return by_thread, calls
 
 
 class _Value(_Place):
