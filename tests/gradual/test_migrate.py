@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from itertools import islice, product
 from math import inf
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 import torch
@@ -268,15 +268,28 @@ STEPS = (
 shapes_ = st.lists(st.integers(1, 4), max_size=4).map(tuple)
 
 
-@given(
+Sizes: TypeAlias = tuple[int, ...]
+programs = given(
     st.lists(st.sampled_from(STEPS), min_size=1, max_size=3),
     st.lists(st.tuples(shapes_, shapes_), min_size=20, max_size=40),
 )
-@settings(max_examples=25, deadline=None)
-def test_random_programs_of_any_rank(
-    steps: list[str], inputs: list[tuple[tuple[int, ...], tuple[int, ...]]]
-) -> None:
-    """What is said of all migrations holds of each input that eager torch runs."""
+
+
+@programs
+@settings(max_examples=8, deadline=None)
+def test_random_programs_of_any_rank(steps: list[str], inputs: list[tuple[Sizes, Sizes]]) -> None:
+    judged(steps, inputs)
+
+
+@pytest.mark.slow
+@programs
+@settings(max_examples=60, deadline=None)
+def test_many_random_programs_of_any_rank(steps: list[str], inputs: list[tuple[Sizes, Sizes]]) -> None:
+    judged(steps, inputs)
+
+
+def judged(steps: list[str], inputs: list[tuple[Sizes, Sizes]]) -> None:
+    """Checks that each input that eager torch runs fits what is said of all migrations."""
     names: dict[str, Any] = {"torch": torch}
     body = "\n".join(f"    x = {step}" for step in steps)
     exec(f"def program(x, y):\n{body}\n    return x", names)

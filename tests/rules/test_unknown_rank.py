@@ -341,9 +341,10 @@ def test_rows_agree_with_every_rank(one: Call) -> None:
         compare([one], dims)
 
 
-def test_calls_are_accepted_somewhere() -> None:
+@pytest.mark.parametrize("each", [6, pytest.param(1, marks=pytest.mark.slow)])
+def test_calls_are_accepted_somewhere(each: int) -> None:
     """Each call is seen to be accepted at some shapes."""
-    never = [c for c in CALLS if not any(compare([c], d) for d in shapes(str(c), 8))]
+    never = [c for c in CALLS[::each] if not any(compare([c], d) for d in shapes(str(c), 8))]
     assert never == []
 
 

@@ -1041,7 +1041,8 @@ def two_are_left(x: Tensor) -> Tensor:
 @pytest.mark.parametrize("target, condition", [
     (every_second, True), (halves_while_even, True), (one_after_another, True), (narrows_what_is_left, True),
     (a_refusal_is_caught, True), (columns_are_required, "m % 2 == 0"),
-    (adds_halves, f"{3 << 62} % n == 0"), (adds_halves_of_copies, "False"),
+    (adds_halves, f"{3 << 62} % n == 0"),
+    pytest.param(adds_halves_of_copies, "False", marks=pytest.mark.slow),
     (adds_halves_of_many, f"{3 << 62} % n == 0 or {5 << 62} % n == 0"),
     (adds_halves_of_both, f"{3 << 62} % n == 0 and {3 << 62} % m == 0"),
     (multiplies_neighbours, f"{3 << 62} % n == 0"), (sums_pairs, f"{1 << 62} % n == 0"),

@@ -2,7 +2,7 @@
 
 A `Patch` replaces a function for the thread that enters it: other threads call the plain one meanwhile.
 Patches of one function nest, each made from the result of the earlier ones, and may be left in any order. A
-`Setting` replaces a value, which all threads see; so it refuses a second thread while it lasts. Of several
+`Setting` replaces values, which all threads see; so it refuses a second thread while it lasts. Of several
 settings of one location the last one counts. When the last one is left, even by an exception, the location is
 restored.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from types import ModuleType
 from typing import Any, Final, TypeAlias
@@ -49,24 +49,22 @@ class Patch(Struct, frozen=True, eq=False):
 
 
 class Setting(Struct, frozen=True, eq=False):
-    """A temporary replacement of a value that is an attribute or an item of a dict."""
+    """A temporary replacement of values that are attributes of an object, or items of a dict, by name."""
 
     owner: Any
-    name: Any
-    """The attribute, or the key of a dict."""
-    value: Any
+    values: Mapping[Any, Any]
     reason: str
 
     def in_force(self) -> AbstractContextManager[None]:
-        """Replaces the value inside the block. Raises PatchRefused where another thread has replaced it."""
+        """Replaces the values inside the block. Raises PatchRefused where another thread has replaced one."""
         return together((self,))
 
     @property
     def key(self) -> Key:
-        return _Value, id(self.owner), self.name
+        return _Values, id(self.owner), None
 
-    def place(self) -> _Value:
-        return _Value(self.owner, self.name)
+    def place(self) -> _Values:
+        return _Values(self.owner)
 
 
 class together(AbstractContextManager[None]):
@@ -125,42 +123,21 @@ _LOCK: Final = threading.RLock()
 _ABSENT: Final = object()
 
 
-class _Place:
-    """A location with a replacement: its former content, and everything that is active."""
-
-    __slots__ = "at", "before", "entered"
-
-    def __init__(self, owner: Any, name: Any) -> None:
-        self.entered: list[_Entered] = []
-        """The active patches or settings, in the order of entering."""
-        self.at = owner, name
-        self.before = _found(owner, name)
-
-    def enter(self, entered: _Entered) -> None:
-        raise NotImplementedError
-
-    def leave(self, left: _Entered) -> None:
-        raise NotImplementedError
-
-
-class _Function(_Place):
+class _Function:
     """A location of a function.
 
     While patches are active, the function there dispatches by the calling thread.
     """
 
-    __slots__ = "_by_thread", "_calls", "_plain"
+    __slots__ = "_by_thread", "_calls", "_plain", "at", "before", "entered"
 
     def __init__(self, owner: Any, attribute: str) -> None:
-        super().__init__(owner, attribute)
-        plain: Function = getattr(owner, attribute)
-        calls: dict[int, Function] = {}
-
-        @functools.wraps(plain, _TEXTS)
-        def by_thread(*args: Any, **kwargs: Any) -> Any:
-            return calls.get(threading.get_ident(), plain)(*args, **kwargs)
-
-        self._plain, self._by_thread, self._calls = plain, by_thread, calls
+        self.entered: list[_Entered] = []
+        """The active patches, in the order of entering."""
+        self.at = owner, attribute
+        self.before = _found(owner, attribute)
+        self._plain: Function = getattr(owner, attribute)
+        self._by_thread, self._calls = _dispatching(id(owner), attribute, self._plain)
 
     def enter(self, entered: _Entered) -> None:
         first = not self.entered
@@ -184,27 +161,59 @@ class _Function(_Place):
         self._calls[thread] = entered.patch.make(self._calls.get(thread, self._plain))
 
 
-class _Value(_Place):
-    """A location of a value, which is that of the last active setting."""
+@functools.lru_cache(maxsize=1 << 10)
+def _dispatching(owner: int, attribute: str, plain: Function) -> tuple[Function, dict[int, Function]]:
+    """Returns a function that calls the one of the calling thread, else the plain one, and those by thread.
 
-    __slots__ = ()
+    There is one for each location, since most checks replace the same functions; the owner is given by its
+    identity, so that it does not live longer.
+    """
+    calls: dict[int, Function] = {}
+
+    @functools.wraps(plain, _TEXTS)
+    def by_thread(*args: Any, **kwargs: Any) -> Any:
+        return calls.get(threading.get_ident(), plain)(*args, **kwargs)
+
+    return by_thread, calls
+
+
+class _Values:
+    """The values of an owner, each of which is that of the last active setting of its name."""
+
+    __slots__ = "before", "entered", "owner"
+
+    def __init__(self, owner: Any) -> None:
+        self.owner = owner
+        self.entered: list[_Entered] = []
+        self.before: dict[Any, Any] = {}
+        """The former values."""
 
     def enter(self, entered: _Entered) -> None:
-        patch = entered.patch
-        if self.entered and (owner := self.entered[-1]).thread != entered.thread:
-            raise PatchRefused(f"{patch.name!r} is replaced by another thread: {owner.patch.reason}")
+        values = entered.patch.values
+        for other in self.entered:
+            if other.thread != entered.thread and (shared := values.keys() & other.patch.values.keys()):
+                raise PatchRefused(f"{min(shared)!r} is replaced by another thread: {other.patch.reason}")
+        for name in values:
+            if name not in self.before:
+                self.before[name] = _found(self.owner, name)
         self.entered.append(entered)
-        _put(*self.at, patch.value)
+        for name, value in values.items():
+            _put(self.owner, name, value)
 
     def leave(self, left: _Entered) -> None:
-        if left in self.entered:  # it is not where it has been refused
-            self.entered.remove(left)
-            _put(*self.at, self.entered[-1].patch.value if self.entered else self.before)
+        if left not in self.entered:  # it has been refused
+            return
+        rest = [entered for entered in self.entered if entered is not left]
+        active = self.before | {name: value for one in rest for name, value in one.patch.values.items()}
+        for name in left.patch.values:
+            _put(self.owner, name, active[name])
+        names = frozenset().union(*(one.patch.values for one in rest))
+        self.entered, self.before = rest, {name: self.before[name] for name in names}
 
 
 _SPACES: Final = (type, ModuleType)
 _TEXTS: Final = ("__module__", "__name__", "__qualname__", "__doc__")
-_places: dict[Key, _Function | _Value] = {}
+_places: dict[Key, _Function | _Values] = {}
 """The locations with active replacements, by owner, which they keep alive, and name."""
 
 
@@ -222,6 +231,7 @@ def _put(owner: Any, name: Any, value: Any) -> None:
         else:
             owner[name] = value
     elif value is _ABSENT:
-        delattr(owner, name)
+        if _found(owner, name) is not _ABSENT:
+            delattr(owner, name)
     else:
         setattr(owner, name, value)

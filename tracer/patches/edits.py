@@ -133,7 +133,7 @@ def applied(target: Any, edit: Edit, given: Mapping[str, Any] | None = None) -> 
                 yield
         case Assigned(module, attribute, value):
             owner = vars(_module(target, module))
-            with Setting(owner, attribute, _filled(value, values), _TRIED).in_force():
+            with Setting(owner, {attribute: _filled(value, values)}, _TRIED).in_force():
                 yield
         case Projected(module, (fed, given_out), axes, stride):
             if not isinstance(_module(target, module), nn.Identity):
@@ -244,7 +244,7 @@ def _resized(
         new = torch.zeros(sizes, dtype=old.dtype, device=old.device)
         if name in parameters_of(module):
             new = nn.Parameter(new, requires_grad=False)
-    return Setting(held, name, new, _TRIED).in_force()
+    return Setting(held, {name: new}, _TRIED).in_force()
 
 
 # ---- modules of torch's
@@ -426,7 +426,7 @@ def _replaced(target: Any, path: str, new: nn.Module) -> contextlib.AbstractCont
     ]
     if not places:
         raise CannotApply("the target itself would have to be built anew")
-    return together(Setting(children, name, new, _TRIED) for children, name in places)
+    return together(Setting(children, {name: new}, _TRIED) for children, name in places)
 
 
 # ---- the text of a function
@@ -441,14 +441,14 @@ def _rewritten(
         raise CannotApply(f"the function {edit.function} is not found")
     whole = _compiled(edit, functions[0].__code__)
     scopes = [f.__globals__ for f in functions]
-    changed = [Setting(scope, name, value, _TRIED) for scope in scopes for name, value in given.items()]
+    changed = [Setting(scope, given, _TRIED) for scope in scopes]
     for function in functions:
         code = function.__code__
         same = (c for c in _codes(whole) if _is(c, edit) and c.co_firstlineno == code.co_firstlineno)
         new = next(same, None)
         if new is None or new.co_freevars != code.co_freevars:
             raise CannotApply("the function closes over other names then")
-        changed.append(Setting(function, "__code__", new, _TRIED))
+        changed.append(Setting(function, {"__code__": new}, _TRIED))
     return together(changed)
 
 

@@ -200,10 +200,12 @@ def rebound(
     kinds = {name: real for name in calls if isinstance(real := getattr(builtins, name), type)}
     stand_ins = {name: _of_type(kinds[name], f) if name in kinds else f for name, f in calls.items()}
     return together(
-        Setting(module, name, stand_in, "builtins are called otherwise")
+        Setting(
+            module,
+            {name: stand_in for name, stand_in in stand_ins.items() if _may_be_rebound(module, name)},
+            "builtins are called otherwise",
+        )
         for module in sources
-        for name, stand_in in stand_ins.items()
-        if _may_be_rebound(module, name)
     )
 
 
@@ -227,7 +229,7 @@ def symbolic_builtins(
     """
     sources, stand_ins = tuple(sources), {**STAND_INS, "range": _of_type(builtins.range, ranges)}
     return together((
-        *(Setting(m, name, stand_ins[name], "sizes are recorded") for m in sources for name in _free(m)),
+        *(Setting(m, {name: stand_ins[name] for name in _free(m)}, "sizes are recorded") for m in sources),
         *_replacing(sources, plain_functions(), FUNCTIONS),
     ))  # fmt: skip
 

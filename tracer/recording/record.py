@@ -607,9 +607,7 @@ class Recording(Recorder):
         if isinstance(value, Tensor | Dynamic):
             ref = self.new_input(declared.name, value)
             dtype = value.dtype if isinstance(value, Tensor) and value.dtype else "float32"
-            tensor = SymbolicTensor(self, value, ref, getattr(torch, dtype))
-            tensor.owns = True
-            return tensor
+            return SymbolicTensor(self, value, ref, getattr(torch, dtype), owns=True)
         return self._passed(value)
 
     def _passed(self, value: Value) -> Any:
@@ -1407,10 +1405,7 @@ class Recording(Recorder):
                 written.value, written.ref = value, ref
                 return written
             dtype = value.dtype if value is not Dyn and value.dtype else "float32"
-            tensor = SymbolicTensor(self, value, ref, getattr(torch, dtype))
-            if op in OWNING:
-                tensor.owns = True
-            return tensor
+            return SymbolicTensor(self, value, ref, getattr(torch, dtype), op in OWNING)
         if isinstance(value, tuple):
             several = isinstance(written, list | tuple) and len(written) == len(value)
             into = written if several else [None] * len(value)

@@ -295,7 +295,7 @@ class SymbolicTensor(torch.Tensor):
     run: Recorder
     value: Tensor | Dynamic
     ref: Ref
-    owns: bool = False
+    owns: bool
     """Whether it fills a memory of its own."""
     _memory: Memory | None = None
 
@@ -345,7 +345,9 @@ class SymbolicTensor(torch.Tensor):
             self.run.generator.overwritten(other.ref.id, by, all_of((whole, over)))
 
     @staticmethod
-    def __new__(cls, run: Recorder, value: Tensor | Dynamic, ref: Ref, dtype: torch.dtype) -> SymbolicTensor:
+    def __new__(
+        cls, run: Recorder, value: Tensor | Dynamic, ref: Ref, dtype: torch.dtype, owns: bool = False
+    ) -> SymbolicTensor:
         # Sizes that C++ code asks for behind Python's back are dispatched to Python, where they are symbolic.
         self: SymbolicTensor = make_wrapper(
             cls,
@@ -354,7 +356,7 @@ class SymbolicTensor(torch.Tensor):
             device=run.device,
             dispatch_sizes_strides_policy="sizes",
         )
-        vars(self).update(run=run, value=value, ref=ref)  # no detour through `__setattr__`
+        vars(self).update(run=run, value=value, ref=ref, owns=owns)  # no detour through `__setattr__`
         return self
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -385,7 +385,7 @@ def _fake_mode() -> Iterator[None]:
     from ...tracer.host.tensors import FakeTensorMode
 
     log = logging.getLogger(FakeTensorMode.__module__)
-    quiet = Setting(log, "disabled", True, "a refusal is no error")
+    quiet = Setting(log, {"disabled": True}, "a refusal is no error")
     with quiet.in_force(), FakeTensorMode(allow_non_fake_inputs=True):
         yield
 

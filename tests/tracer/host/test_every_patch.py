@@ -96,6 +96,14 @@ QUESTIONS: Final[tuple[Callable[[], object], ...]] = (
 )
 
 
+def single(patch: Patch | Setting) -> Iterator[Patch | Setting]:
+    """The patch, or a setting for each value."""
+    if isinstance(patch, Patch):
+        yield patch
+    else:
+        yield from (Setting(patch.owner, {n: v}, patch.reason) for n, v in patch.values.items())
+
+
 @pytest.fixture(scope="module")
 def entered() -> tuple[Patch | Setting, ...]:
     """All that the questions replace."""
@@ -104,7 +112,7 @@ def entered() -> tuple[Patch | Setting, ...]:
 
     def noting(self: together, patches: Any) -> None:
         patches = tuple(patches)
-        noted.extend(patches)
+        noted.extend(one for patch in patches for one in single(patch))
         plain(self, patches)
 
     with pytest.MonkeyPatch.context() as patching:
@@ -118,7 +126,7 @@ def entered() -> tuple[Patch | Setting, ...]:
 @pytest.fixture(scope="module")
 def found(entered: tuple[Patch | Setting, ...]) -> tuple[Patch | Setting, ...]:
     """One of each place."""
-    return tuple({patch.key: patch for patch in entered}.values())
+    return tuple({(patch.key, name_of(patch)): patch for patch in entered}.values())
 
 
 def test_there_are_patches_of_each_kind(found: tuple[Patch | Setting, ...]) -> None:
@@ -131,7 +139,7 @@ def test_there_are_patches_of_each_kind(found: tuple[Patch | Setting, ...]) -> N
 
 
 def name_of(patch: Patch | Setting) -> Any:
-    return patch.attribute if isinstance(patch, Patch) else patch.name
+    return patch.attribute if isinstance(patch, Patch) else next(iter(patch.values))
 
 
 def members(patch: Patch | Setting) -> Any:
@@ -145,7 +153,8 @@ def members(patch: Patch | Setting) -> Any:
 def now(patch: Patch | Setting) -> Any:
     """What this thread gets there: the value, or the function that a call goes to."""
     if isinstance(patch, Setting):
-        return patch.owner[patch.name] if isinstance(patch.owner, dict) else getattr(patch.owner, patch.name)
+        owner, name = patch.owner, name_of(patch)
+        return owner[name] if isinstance(owner, dict) else getattr(owner, name)
     seen: list[Any] = []
 
     def make(plain: Any) -> Any:
@@ -173,7 +182,7 @@ def in_another_thread(call: Callable[[], Any]) -> Any:
 
 def applied(patch: Patch | Setting) -> None:
     with patch.in_force():
-        assert now(patch) is patch.value if isinstance(patch, Setting) else True
+        assert now(patch) is patch.values[name_of(patch)] if isinstance(patch, Setting) else True
         inside = now(patch)
     assert isinstance(patch, Setting) or inside is not now(patch)
 
@@ -203,7 +212,7 @@ def of_one_thread(patch: Patch | Setting) -> None:
         else:
             refused = in_another_thread(lambda: patch.in_force().__enter__())
             assert isinstance(refused, PatchRefused) and patch.reason in str(refused)
-            assert now(patch) is patch.value
+            assert now(patch) is patch.values[name_of(patch)]
 
 
 @pytest.mark.parametrize(

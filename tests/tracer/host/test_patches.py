@@ -125,7 +125,7 @@ def test_settings_are_left_in_any_order(order: list[int], present: bool) -> None
     owner: dict[str, Any] = {"name": "before"} if present else {}
     stacks = [ExitStack() for _ in order]
     for index, stack in enumerate(stacks):
-        stack.enter_context(Setting(owner, "name", index, "a test").in_force())
+        stack.enter_context(Setting(owner, {"name": index}, "a test").in_force())
         assert owner["name"] == index
     left = sorted(order)
     for index in order:
@@ -143,10 +143,10 @@ def test_a_value_belongs_to_one_thread() -> None:
 
     def enter() -> None:
         with pytest.raises(PatchRefused, match="'__code__' is replaced by another thread: a test") as found:
-            Setting(function, "__code__", other, "another").in_force().__enter__()
+            Setting(function, {"__code__": other}, "another").in_force().__enter__()
         refused.append(found)
 
-    with Setting(function, "__code__", other, "a test").in_force():
+    with Setting(function, {"__code__": other}, "a test").in_force():
         thread = threading.Thread(target=enter)
         thread.start()
         thread.join()

@@ -501,7 +501,16 @@ FREE = [
 ]
 
 
-@pytest.mark.parametrize("case", FREE, ids=lambda case: case.name)
+ALIKE = {
+    *("a sum of one or many", "products", "heads", "pooling twice"),
+    *(f"{name} of a size" for name in ("sqrt", "math.sqrt", "a power", "math.floor")),
+}
+"""Slow cases that others are like: a sum, attention, max_pool1d, math.isqrt of a size."""
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(c, id=c.name, marks=[pytest.mark.slow] * (c.name in ALIKE)) for c in FREE]
+)
 def test_sizes_stay_free(case: Case) -> None:
     found = export(case.model, case.inputs, case.assume)
     assert len(found.attempts) == 1

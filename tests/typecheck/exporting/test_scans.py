@@ -183,14 +183,14 @@ SCANS = [
     (Steps(), SEQUENCE, sequence),
     (Numbers(), SEQUENCE, sequence),
     (Backwards(), SEQUENCE, sequence),
-    (Layers(), SEQUENCE, sequence),
+    pytest.param(Layers(), SEQUENCE, sequence, marks=pytest.mark.slow),  # as in evaluation
     (Layers().eval(), SEQUENCE, sequence),
     (Pairs(), SEQUENCE + "; y: [b, t, 4]", lambda b, t: (*sequence(b, t), *sequence(b, t))),
     (Rows(), SEQUENCE, sequence),
     (Filled(), SEQUENCE, sequence),
-    (Comprehension(), SEQUENCE, sequence),
+    pytest.param(Comprehension(), SEQUENCE, sequence, marks=pytest.mark.slow),  # as `Filled`
     (EveryOther(), SEQUENCE, sequence),
-    (Interleaved(), SEQUENCE, sequence),
+    pytest.param(Interleaved(), SEQUENCE, sequence, marks=pytest.mark.slow),  # as `EveryOther`
     (Swapped(), SEQUENCE, sequence),
     (Initial(), "x: [b, t, 4]", sequence),
     (Again(), SEQUENCE, sequence),
@@ -275,7 +275,11 @@ class FromTheEnd(Model):
         return h
 
 
-@pytest.mark.parametrize("model, least", [(Windows(), 3), (Blocks(), 3), (FromTheEnd(), 2)])
+@pytest.mark.parametrize("model, least", [
+    (Windows(), 3),
+    pytest.param(Blocks(), 3, marks=pytest.mark.slow),
+    pytest.param(FromTheEnd(), 2, marks=pytest.mark.slow),
+])
 def test_windows_of_several_slices(model: nn.Module, least: int) -> None:
     found = export(model, SEQUENCE)
     assert count(found) == 1 and str(found.accepts) == f"{least} <= t"

@@ -69,6 +69,13 @@ def solid_grid(x: Tensor) -> Any:
     return F.affine_grid(theta, x.shape, True), F.affine_grid(theta, x.shape, False)
 
 
+def few_grids(x: Tensor) -> Any:
+    """Places for each way of counting, and for a solid, in a plane of few points."""
+    theta = x.mean((1, 2, 3)).view(-1, 1, 1) + torch.arange(12.0).view(3, 4)
+    plane, b, h = theta[:, :2, :3], x.shape[0], x.shape[-1]
+    return F.affine_grid(plane, x.shape, True), F.affine_grid(theta, (b, 1, 2, 1, h), False)
+
+
 def averaged(x: Tensor) -> Any:
     return F.adaptive_avg_pool1d(x, x.shape[-1] // 2 + 1), F.adaptive_avg_pool1d(x, 3)
 
@@ -98,12 +105,18 @@ def written(x: Tensor) -> Any:
 
 
 HANN = torch.hann_window(16)
+SLOW = {
+    *("affine_grid, True", "affine_grid, False", "affine_grid of a solid"),
+    *("istft, beyond", "istft, narrow"),
+}
+"""Cases of many sizes; those of a few grids and of other windows are like them."""
 CASES = [
     Case("linspace", spaced, "n", (range(1, 12),)),
     Case("fftfreq", frequencies, "n", (range(1, 12),)),
     Case("one_hot", classes, "n", (range(1, 6),)),
     Case("triangles", triangles, "n", ((*range(1, 9), 60),)),
     Case("other triangles", other_triangles, "n", (range(1, 3),)),
+    Case("affine_grid of few", few_grids, "b, 1, 2, h", ((1, 2), (1, 2, 5))),
     *[
         Case(f"affine_grid, {aligned}", grid(aligned), "b, 2, h, w", ((1, 2), (1, 2, 7), range(1, 6)))
         for aligned in (True, False)
@@ -135,7 +148,9 @@ def saved(program: ExportedProgram) -> ExportedProgram:
 
 
 @pytest.mark.filterwarnings("ignore:.*length of signal")
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize(
+    "case", [pytest.param(c, id=c.name, marks=[pytest.mark.slow] * (c.name in SLOW)) for c in CASES]
+)
 def test_takes_what_eager_takes_and_gives_the_same(case: Case) -> None:
     """Nothing that the check accepts is given up either."""
     inputs = f"x: float32[{case.shape}]"

@@ -46,7 +46,7 @@ class Named(nn.Module):
         return torch.cat([x, x], 1) + y
 
 
-@pytest.mark.parametrize("name", ["N", "S", "Q", "E", "I", "beta"])
+@pytest.mark.parametrize("name", ["N", *(pytest.param(n, marks=pytest.mark.slow) for n in "SQEI"), "beta"])
 def test_symbols_may_have_the_names_of_sympys_own(name: str) -> None:
     """torch.export itself crashes where a Dim of such a name stands in a relation."""
     found = export(Named(), f"x: [b, {name}]; y: [b, 2*{name}]")

@@ -61,10 +61,9 @@ def loops_run_by(run: Callable[..., Any], gather: Callable[..., Any], target: An
         new = _with_bodies(function.__code__)
         if new is not None:
             scopes[id(function.__globals__)] = function.__globals__
-            settings.append(Setting(function, "__code__", new, "its loops are run otherwise"))
+            settings.append(Setting(function, {"__code__": new}, "its loops are run otherwise"))
     for scope in scopes.values():
-        settings.append(Setting(scope, LOOP, run, "what runs the loops of a program"))
-        settings.append(Setting(scope, GATHER, gather, "what runs the comprehensions of a program"))
+        settings.append(Setting(scope, {LOOP: run, GATHER: gather}, "what runs the loops of a program"))
     with contextlib.ExitStack() as stack:
         for setting in settings:
             stack.enter_context(setting.in_force())

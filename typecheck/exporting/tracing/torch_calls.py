@@ -247,8 +247,8 @@ def recurrent_shapes() -> Iterator[None]:
     with contextlib.ExitStack() as told:
         for op, law in laws.items():
             told.callback(forget_kernels, op)
-            for key in KEYS_OF_SHAPES:
-                told.enter_context(Setting(op.py_kernels, key, law, "the law of an RNN's shapes").in_force())
+            kernels = dict.fromkeys(KEYS_OF_SHAPES, law)
+            told.enter_context(Setting(op.py_kernels, kernels, "the law of an RNN's shapes").in_force())
             forget_kernels(op)
         yield
 
