@@ -172,7 +172,7 @@ class Recorder(Ledger, ABC):
 
     @abstractmethod
     def lifted(self, tensor: torch.Tensor) -> Any:
-        """Returns a symbolic tensor for a real one, in its memory."""
+        """Returns a symbolic tensor for a real one, in a memory of its own."""
 
     @property
     @abstractmethod

@@ -61,9 +61,10 @@ FILLS: dict[str, Fill] = {
     "descending": lambda sizes: -_ascending(sizes),
     "ones": lambda sizes: torch.ones(tuple(sizes)),
     "great": lambda sizes: torch.full(tuple(sizes), 1e4),
+    "negative": lambda sizes: torch.full(tuple(sizes), -1.0),
 }
 FIRST = ("low", "high", "random")
-TURNS = tuple(f"turn {places}" for places in (*range(-8, 9), *range(11, 300, 3)))
+TURNS = tuple(f"turn {places}" for places in range(-8, 300))
 """What data choose among n, they choose so many places on from the first: each of few is chosen once, and
 those near either end.
 """
@@ -72,7 +73,7 @@ ALL = (*FILLS, *("random",) * 12, *TURNS)
 
 
 def _filled(name: str, sizes: Sequence[int]) -> torch.Tensor:
-    if name in TURNS:
+    if name.startswith("turn "):
         return _ascending(sizes).flatten().roll(_places(name)).reshape(tuple(sizes))
     return FILLS[name](sizes)
 
@@ -97,7 +98,7 @@ class Drawn(TorchFunctionMode):
             return result
         with torch._C.DisableTorchFunctionSubclass():
             name = getattr(func, "__name__", "")
-            if self.end in TURNS:
+            if self.end.startswith("turn "):
                 return _in_turn(name, args, kwargs, result, _places(self.end))
             return self._moved(name, args, kwargs, result) if self.end in ("low", "high") else result
 

@@ -985,7 +985,7 @@ class Recording(Recorder):
                 return self.give_up(f"the attribute {name} of a tensor without data")
             return ask(self, tensor)
         if how == "__set__" and name == "data":
-            data = args[1] if isinstance(args[1], SymbolicTensor) else self.lifted(args[1])
+            data = args[1] if isinstance(args[1], SymbolicTensor) else self._in_place_of(args[1])
             if not isinstance(tensor, SymbolicTensor):
                 tensor = self._overwrite(tensor)
             tensor.value, tensor.ref, tensor.memory = data.value, data.ref, data.memory
@@ -1328,7 +1328,7 @@ class Recording(Recorder):
 
     def _stand_in(self, tensor: torch.Tensor) -> SymbolicTensor:
         """Returns the tensor without data that takes the place of a real one from now on."""
-        symbolic = self.lifted(tensor)
+        symbolic = self._in_place_of(tensor)
         self.overwritten[id(tensor)] = tensor, symbolic
         return symbolic
 
@@ -1358,9 +1358,13 @@ class Recording(Recorder):
         return self.since(value) if isinstance(value, torch.Tensor) else value
 
     def lifted(self, tensor: torch.Tensor) -> SymbolicTensor:
-        """Returns a symbolic tensor for a real one, in its memory."""
+        """Returns a symbolic tensor for a real one, in a memory of its own."""
         _, known, ref = self.real_tensor(tensor)
-        symbolic = SymbolicTensor(self, known, ref, tensor.dtype)
+        return SymbolicTensor(self, known, ref, tensor.dtype)
+
+    def _in_place_of(self, tensor: torch.Tensor) -> SymbolicTensor:
+        """Returns a symbolic tensor for a real one, in its memory."""
+        symbolic = self.lifted(tensor)
         if (memory := self.memory_of(tensor)) is not None:
             symbolic.memory = memory
         return symbolic
