@@ -7,6 +7,7 @@ import os
 import random
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from same_again import FAST, PROGRAMS
 
 from anyshape.tracer.host import surroundings
 from anyshape.tracer.recording import record
+from anyshape.typecheck import check
 
 
 def in_a_process(seed: int, times: int, *names: str) -> dict[str, list[str]]:
@@ -55,6 +57,26 @@ def test_without_seeds_it_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(0), random.seed(0), np.random.seed(0)
     found = same_again.repeated(6, ("dice",))
     assert len(found["dice"]) > 1
+
+
+def test_imports_of_the_program_decide_nothing() -> None:
+    """The first import of a module may add a filter of warnings, those after it add none."""
+    imported = [False]
+
+    def edges(x: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        if not imported[0]:
+            imported[0] = True
+            warnings.filterwarnings("ignore", "a module that is imported once")
+        return torch.histogramdd(x, [a, b])[0]
+
+    def said(first: bool) -> str:
+        imported[0] = not first
+        with warnings.catch_warnings(record=True):
+            report = check(edges, "x: [n, 2]; a: [k]; b: [m]", ["k >= 2", "m >= 2"], replay=False)
+        return f"{report.verdict} {report.accepts} {[str(f.message) for f in report.findings]}"
+
+    assert said(True) == said(False)
+    assert said(False).startswith("proved")
 
 
 def test_times_are_left_out() -> None:

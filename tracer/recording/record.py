@@ -447,7 +447,7 @@ class Recording(Recorder):
         self._over = False
         self._catching = False
         """Whether the requirements of a call are being examined whose refusal the program would catch."""
-        self._warns = _warnings()
+        self._warns = _handling_of_warnings()
         """The handling of warnings when the run begins."""
         self.failed = False
         """Whether an error of the program's has ended the run whose type is not that of a refusal."""
@@ -1002,7 +1002,7 @@ class Recording(Recorder):
             self.spread = self.spread.after(spelling, args, kwargs, caller())
         if torch.is_autocast_enabled(self.kernels):
             args, kwargs = autocast.cast(self, canonical(spelling), args, kwargs)
-        if _warnings() != self._warns and canonical(spelling) not in _SILENT and _are_followed():
+        if _handling_of_warnings() != self._warns and canonical(spelling) not in _SILENT:
             self.give_up(f"whether {canonical(spelling)} warns decides what the program does")
         op = canonical(spelling)
         if op in listed.TAKING:
@@ -1491,17 +1491,13 @@ def _spelled(func: Any) -> tuple[str, str]:
     return name, f"aten.{name}" if type(func) is BuiltinFunctionType else name
 
 
-def _warnings() -> tuple[object, ...]:
-    """Returns a cheap fingerprint of the handling of warnings."""
-    return id(warnings.filters), len(warnings.filters), shows_warnings()
+def _handling_of_warnings() -> tuple[object, ...]:
+    """Returns what shows warnings, and the filters that make errors of them; others, which the first import
+    of a module may add, decide nothing.
+    """
+    return shows_warnings(), [row for row in warnings.filters if row[0] == "error"]
 
 
-def _are_followed() -> bool:
-    """Returns whether warnings are errors, or are recorded."""
-    return shows_warnings() != _SHOWS or any(row[0] == "error" for row in warnings.filters)
-
-
-_SHOWS = shows_warnings()
 _SILENT = frozenset(
     {*POINTWISE}
     | frozenset(
