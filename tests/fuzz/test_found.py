@@ -105,3 +105,29 @@ class M(nn.Module):
     said = checked(program, 10.0, replay=False)
     assert wrongs(said, points, outcomes(program, points)) == []
     assert said.verdict in ("proved", "refined", "refuted") or "places" in name
+
+
+ITSELF = (
+    "z.contiguous()", "z.to(torch.float32)", "z.to(x)", "z.float()", "z.type_as(x)", "z.type(torch.float32)",
+    "z.cpu()", "+z", "z.conj()", "z.resolve_neg()", "z.conj_physical()", "z.real", "z.to_dense()",
+    "z.flatten(1)", "z.flatten(0, 0)", "torch.atleast_2d(z)", "torch.broadcast_tensors(z, z[:1])[0]",
+    "torch.broadcast_tensors(z, y[:, None])[0]", "z.sum_to_size(z.shape)", "z.sum_to_size(1, z.shape[1])",
+    "torch.as_tensor(z)", "F.dropout(z, 0.5, False)", "F.dropout(z, 0.0)", "z.contiguous().float()",
+    "z.t().contiguous()",
+)  # fmt: skip
+"""Expressions whose value is the tensor itself, of some sizes at least."""
+ANOTHER = (
+    "z.view(z.shape)", "z.expand(z.shape)", "z[:]", "z.detach()", "z.double()", "torch.atleast_3d(z)",
+    "z.flatten()", "F.dropout(z)", "z.contiguous().view(-1)", "z.to(torch.float32, copy=True)",
+)  # fmt: skip
+"""Expressions whose value is another tensor."""
+
+
+@pytest.mark.parametrize("text", [*ITSELF, *ANOTHER])
+def test_one_tensor_has_one_shape(text: str) -> None:
+    body = f"def f(x, y):\n    z = x.clone()\n    t = {text}\n    z.unsqueeze_(0)\n    return z, t\n"
+    program = Program.of("found", body, "x: float32[a, b]; y: float32[c]", ())
+    points = [{"a": a, "b": b, "c": c} for a in (1, 2) for b in (1, 3) for c in (1, 2)]
+    said = checked(program, 10.0, replay=False)
+    assert wrongs(said, points, outcomes(program, points)) == []
+    assert said.verdict in ("proved", "refined") or (text in ITSELF and said.verdict == "unknown")

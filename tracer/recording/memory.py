@@ -14,6 +14,7 @@ import torch
 from msgspec import structs
 
 from ...constraints.contents.following import with_elements
+from ...constraints.contents.traits import is_sparse
 from ...constraints.contents.writing import written_through
 from ...constraints.engine.memory import is_contiguous, strides_of
 from ...constraints.ir.language import UNTRACKED, Affine, Elements, Ellipses, Slice, Tensor, Value
@@ -35,11 +36,12 @@ _PERHAPS: Final = CONVERSIONS.keys() | frozenset(
     """
     reshape reshape_as contiguous flatten ravel to type type_as cpu to_dense conj resolve_conj resolve_neg
     positive dropout alpha_dropout feature_dropout feature_alpha_dropout dropout1d dropout2d dropout3d einsum
+    sum_to_size conj_physical cartesian_prod as_tensor asarray lift_fresh
     """.split()
 )
 """Operators that return the tensor itself, or a view of it, if it already has the requested form."""
 SHAPING: Final = frozenset("reshape reshape_as flatten ravel".split())
-_CONVERTING: Final = CONVERSIONS.keys() | frozenset("to type type_as".split())
+_CONVERTING: Final = CONVERSIONS.keys() | frozenset("to type type_as as_tensor asarray".split())
 _DROPPING: Final = frozenset(
     "dropout alpha_dropout feature_dropout feature_alpha_dropout dropout1d dropout2d dropout3d".split()
 )
@@ -59,6 +61,10 @@ _WITHIN: Final = frozenset("select narrow slice getitem".split())
 _ANYWHERE: Final = frozenset(
     "as_strided as_strided_ diagonal real imag view_as_real view_as_complex".split()
 )
+_RANKS: Final = {"atleast_1d": 1, "atleast_2d": 2, "atleast_3d": 3}
+"""Operators that return the tensor itself if it has so many dims."""
+_GIVEN_BACK: Final = _RANKS.keys() | {"real"}
+"""Operators besides `_PERHAPS` that may return the tensor itself; what else they return is a view of it."""
 _EACH: Final = frozenset({"meshgrid", "broadcast_tensors"})
 """Operators of several tensors; each result lies in the memory of the corresponding argument."""
 VIEWS: Final = _SAME_START | _PERHAPS | _PARTS | _WITHIN | _ANYWHERE | _EACH | {"unbind"}
@@ -122,6 +128,30 @@ class ViewMemory(Memory):
         if self.node.op not in _PERHAPS or not isinstance(result, Tensor):
             return None
         return _gives_back(self.node.op, {**dict(self.node.args), "input": self.input}, result)
+
+    @property
+    def is_the_object(self) -> bool | None:
+        """Returns whether the result is the very tensor that was given, so that another shape of one is that
+        of the other; None where that is not known.
+        """
+        op, result, named = self.node.op, self.results[self.place], dict(self.node.args)
+        rank = None if place_of(self.input.shape) is not None else self.input.rank
+        if not isinstance(result, Tensor) or op not in _PERHAPS | _EACH | _GIVEN_BACK:
+            return op == "as_strided_"
+        if op in ("meshgrid", "reshape", "reshape_as", "ravel", "einsum"):
+            return False
+        if op in _RANKS:
+            return None if rank is None else rank >= _RANKS[op]
+        if op == "flatten":
+            start, end = named.get("start_dim", 0), named.get("end_dim", -1)
+            if rank is None or not (isinstance(start, int) and isinstance(end, int)):
+                return None
+            return rank > 0 and start % rank == end % rank
+        if op in ("broadcast_tensors", "sum_to_size"):
+            return True if self.input.shape == result.shape else None
+        if op in ("real", "conj", "conj_physical"):
+            return None if self.input.dtype is None else not self.input.dtype.startswith("complex")
+        return self.given_back
 
     @property
     def may_overlap(self) -> bool:
@@ -194,15 +224,43 @@ def _gives_back(op: str, named: Mapping[str, Any], result: Tensor) -> bool | Non
         # What is no view is a contiguous copy; of what is contiguous there is a view.
         return True if is_contiguous(input) or isinstance(result.layout, tuple) else None
     if op in _CONVERTING:
+        if named.get("copy") is True:
+            return False
         if None in (input.dtype, result.dtype):
             return None
         same = input.dtype == result.dtype
         return None if same and ("memory_format" in named or "copy" in named) else same
     if op in _DROPPING:
-        return named.get("train", named.get("training", True)) is False or None
-    if op in ("positive", "resolve_conj", "resolve_neg", "cpu"):
+        trains, p = named.get("train", named.get("training", True)), named.get("p", 0.5)
+        if trains is False or p == 0:
+            return True
+        return False if trains is True and isinstance(p, float | int) else None
+    if op in ("positive", "resolve_conj", "resolve_neg", "cpu", "conj", "conj_physical"):
         return True if input.dtype and not input.dtype.startswith("complex") else None
-    return None
+    if op == "to_dense":
+        return not is_sparse(input)
+    if op == "sum_to_size":
+        return True if input.shape == result.shape else None
+    if op == "cartesian_prod":
+        return len(named.get("tensors", ())) == 1
+    return True if op == "lift_fresh" else None
+
+
+def are_one(one: Memory, other: Memory) -> bool | None:
+    """Returns whether tensors of these memories are one and the same; None where that is not known."""
+    if _source(one, False) is _source(other, False):
+        return True
+    return None if _source(one, True) is _source(other, True) else False
+
+
+def _source(memory: Memory, perhaps: bool) -> Memory:
+    """Returns the memory that a tensor had before operators returned it, or `perhaps` did, unchanged."""
+    while isinstance(memory, ViewMemory):
+        same = memory.is_the_object
+        if not (same or (perhaps and same is None)):
+            break
+        memory = memory.source
+    return memory
 
 
 def _diagonal(named: Mapping[str, Any], strides: Sequence[Dim], result: Tensor) -> Dim | None:

@@ -133,7 +133,7 @@ from ..values.texts import Message, matters
 from .fallback import estimated, leaves
 from .guesses import without_idle
 from .held import Held
-from .memory import OWNING, STRIDING, is_view, remember, storage
+from .memory import OWNING, STRIDING, are_one, is_view, remember, storage
 from .overlaps import lying, require_no_overlap
 from .repeats import PLAIN_TENSORS, CallKey, FinishedCall, OperandSlot
 from .writes import LENDING, RESHAPING, Writes, destinations, is_assigned, with_copies
@@ -1130,10 +1130,26 @@ class Recording(Recorder):
                 self._changed.add(memory.key)
                 for part, _ in known:
                     self.since(part)
+        if _other_sizes(before, written.value):
+            self._has_reshaped(op, written, before)
         written.is_written()
         if isinstance(before, Tensor):
             self.constants_written |= before.dtype == "bool" or before.elements is not None
         self._check_written(op, written, before)
+
+    def _has_reshaped(self, op: str, tensor: SymbolicTensor, before: Any) -> None:
+        """Gives the shape of a tensor that was changed in place to all that are the same tensor: operators
+        return their operand where they have nothing to do.
+        """
+        shapes = [value.shape if isinstance(value, Tensor) else None for value in (before, tensor.value)]
+        for other in [found() for found in tensor.memory.whole().tensors]:
+            if other is None or other is tensor:
+                continue
+            same = are_one(other.memory, tensor.memory)
+            if same:
+                other.value, other.ref = tensor.value, tensor.ref
+            elif same is None and (op in RESHAPING or shapes[0] != shapes[1]):
+                self.give_up(f"{op} changes the shape of a tensor that another one may be")
 
     def _overwrites(self, written: SymbolicTensor, node: Node) -> None:
         """A node has written into the tensor: into all of it, unless it assigns to a part."""
