@@ -58,6 +58,7 @@ def test_no_verdict_is_wrong(name: str, replay: bool) -> None:
 CACHE = "self.register_buffer('cache', torch.zeros(4, 4))"
 TWO = f"{CACHE}; self.register_buffer('other', self.cache[1:])"
 WEIGHT = "self.weight = nn.Parameter(torch.zeros(4, 4))"
+WIDE = "self.register_buffer('wide', torch.zeros(6, 2))"
 PLACES = "self.register_buffer('places', torch.arange(6))"
 BUFFERS: dict[str, tuple[str, str]] = {
     "a view copied into its buffer": (CACHE, "self.cache.index_copy_(0, torch.arange(n), self.cache[:n])"),
@@ -79,6 +80,8 @@ BUFFERS: dict[str, tuple[str, str]] = {
     "a parameter that needs a gradient": (WEIGHT, "self.weight.add_(1); x[n]"),
     "a view of a parameter that needs a gradient": (WEIGHT, "self.weight[1:].add_(1); x[n]"),
     "the data of a parameter": (WEIGHT, "self.weight.data[:n] = self.weight[1:n + 1]"),
+    "a buffer that is transposed": (WIDE, "self.wide[:n]; self.wide.t_(); self.wide[n]"),
+    "a buffer that gets other data": (WIDE, "self.wide[:n]; self.wide.data = x; self.wide[n]"),
     "places that a view has changed": (PLACES, "self.places[:n].zero_(); x[self.places]"),
     "places that were written first": (PLACES, "self.places.zero_(); x[self.places[n]]"),
     "places of which a view was read": (PLACES, "p = self.places[2:]; self.places[n:].zero_(); x[p]"),

@@ -1303,11 +1303,11 @@ class Recording(Recorder):
         placed = None if isinstance(tensor, SymbolicTensor) else _placed(tensor)
         return placed is not None and placed.key in self.followed
 
-    def matters(self, tensor: torch.Tensor) -> bool:
-        """Returns whether a rule has to follow writes into a tensor that the program refers to: into one
-        without data, into integers of the model's, and where the shape of one changes that was noted.
+    def matters(self, tensor: torch.Tensor, reshapes: bool) -> bool:
+        """Returns whether a rule has to follow a write into a tensor that the program refers to: into one
+        without data, into integers of the model's, and a new shape of one that was noted.
         """
-        if tensor.is_meta:
+        if tensor.is_meta or (reshapes and id(tensor) in self.real):
             return True
         integral = not (tensor.is_floating_point() or tensor.is_complex())
         return integral and tensor.dim() > 0 and id(tensor) in self.subject.parameters
@@ -1597,9 +1597,10 @@ class _Mode(TorchFunctionMode):
         if self.run.followed and any(map(self.run.follows, destinations(func, args, kwargs))):
             return self.run.call(func, args, kwargs)
         if written := self.writes.written(func, args, kwargs):
-            if any(map(self.run.matters, written)):
+            reshapes = is_assigned(func) or name in RESHAPING
+            if any(self.run.matters(tensor, reshapes) for tensor in written):
                 return self.run.call(func, args, kwargs)
-            if is_assigned(func) or name in RESHAPING:
+            if reshapes:
                 self.writes.keep(written, elements=False)
             elif any(map(self._is_idle, written)):
                 result = kwargs.get("out", args[0])
