@@ -127,6 +127,7 @@ from ..values.symbolic import (
     Sizes,
     StoredMemory,
     SymbolicTensor,
+    Within,
     answer,
 )
 from ..values.texts import Message, matters
@@ -987,8 +988,8 @@ class Recording(Recorder):
         if how == "__set__" and name == "data":
             data = args[1] if isinstance(args[1], SymbolicTensor) else self._in_place_of(args[1])
             if not isinstance(tensor, SymbolicTensor):
-                tensor = self._overwrite(tensor)
-            tensor.value, tensor.ref, tensor.memory = data.value, data.ref, data.memory
+                tensor = self._overwrite(tensor, SymbolicTensor(self, data.value, data.ref, tensor.dtype))
+            tensor.value, tensor.ref, tensor.memory = data.value, data.ref, Within(data.memory, 0)
         return None
 
     def operator(self, spelling: str, args: tuple[Any, ...], kwargs: dict[str, Any], func: Any = None) -> Any:
@@ -1307,10 +1308,11 @@ class Recording(Recorder):
         """Returns whether a rule has to follow a write into a tensor that the program refers to: into one
         without data, into integers of the model's, and a new shape of one that was noted.
         """
-        if tensor.is_meta or (reshapes and id(tensor) in self.real):
-            return True
-        integral = not (tensor.is_floating_point() or tensor.is_complex())
-        return integral and tensor.dim() > 0 and id(tensor) in self.subject.parameters
+        with overrides_off():  # a subclass may refuse to tell, such as a parameter without sizes yet
+            if tensor.is_meta or (reshapes and id(tensor) in self.real):
+                return True
+            integral = not (tensor.dtype.is_floating_point or tensor.dtype.is_complex)
+            return integral and tensor.dim() > 0 and id(tensor) in self.subject.parameters
 
     def memory_of(self, tensor: torch.Tensor) -> Memory | None:
         """Returns the memory of a tensor; None for a real one without strides."""
@@ -1330,9 +1332,9 @@ class Recording(Recorder):
             self._overwrite(part)
         return bool(real)
 
-    def _overwrite(self, tensor: torch.Tensor) -> SymbolicTensor:
+    def _overwrite(self, tensor: torch.Tensor, now: SymbolicTensor | None = None) -> SymbolicTensor:
         """Puts a tensor without data in the place of a real one that the program writes into, now or before,
-        through a view.
+        through a view: `now`, where it gets other data.
         """
         if self.loops.summarising:
             reason = "a loop writes into a tensor of constants"
@@ -1340,11 +1342,11 @@ class Recording(Recorder):
             if constant is not None and constant() is tensor and site is not None:
                 raise self.loops.fails(Written(site, reason, {}))
             self.give_up(reason)
-        return self._stand_in(tensor)
+        return self._stand_in(tensor, now)
 
-    def _stand_in(self, tensor: torch.Tensor) -> SymbolicTensor:
+    def _stand_in(self, tensor: torch.Tensor, now: SymbolicTensor | None = None) -> SymbolicTensor:
         """Returns the tensor without data that takes the place of a real one from now on."""
-        symbolic = self._in_place_of(tensor)
+        symbolic = now if now is not None else self._in_place_of(tensor)
         self.overwritten[id(tensor)] = tensor, symbolic
         return symbolic
 

@@ -283,7 +283,7 @@ class Within(Memory):
         self.source, self.start = source, start
 
     def whole(self) -> Memory:
-        return self.source
+        return self.source.whole()
 
     def above(self) -> tuple[Memory, Dim | None]:
         return self.source, self.start
