@@ -33,13 +33,13 @@ from ..ir.language import (
 from ..ir.program import Argument, Ref
 from ..terms.dims import Dim, Term
 from ..terms.formula import Formula, all_of, any_of, ge, le, negate
-from .computed import MOVES, chains_of
+from .computed import chains_of
 from .cuts import SIDES
 from .cycles import step_of
-from .dtypes import INTEGRAL, width
+from .dtypes import DIGITS, INTEGRAL, width
 from .following import with_elements
-from .functions import corners, known, number, symbol_of
-from .laws.calls import CASTS
+from .functions import corners, is_infinite, known, number, symbol_of, tightest
+from .laws.calls import CASTS, MOVES
 from .places import LAWS as PLACES
 from .places import NAMES, Law, Place, PlacedCall, better, is_exact
 from .values import of, pieces_of
@@ -131,41 +131,77 @@ def _by_element(call: PlacedCall, greatest: bool) -> Tensor | None:
     (name,) = operands
     ends = [extreme(call, call.args[name], side) for side in (False, True)]
     way = _direction(call, name, ends)
-    if way is None or not _is_kept_by_halves(call, call.args[name], ends[1], greatest):
+    if way is None:
         return None
+    value = _value(call, call.args[name])
+    if call.op in CASTS and call.result.dtype in INTEGRAL and value is not None and value.dtype in DIGITS:
+        return _cut(call, ends, greatest)
     low, high = (_at(call, {name: end}) for end in ends[::way])
     return _held(call, low, high, greatest)
 
 
-def _is_kept_by_halves(call: PlacedCall, operand: Argument, high: Tensor | None, greatest: bool) -> bool:
-    """Returns whether infinity among halves leaves an extreme what it is. As an integer that is the least of
-    all, beside which the greatest is a large one where the numbers lie close to each other.
+def _cut(call: PlacedCall, ends: Sequence[Tensor | None], greatest: bool) -> Tensor | None:
+    """Returns the extreme of floats as integers. Infinity as an integer is the least of all, or any, beside
+    which the greatest is the greatest finite one.
     """
-    value = _value(call, operand)
-    if call.result.dtype != "float16" or value is None:
-        return True
-    ends = _whole(high) or (Piece(None),)
-    if all(p.term is not None and call.places.at_least(FINITE - p.term, 0) for p in ends):
-        return True
-    factor, pieces = call.args.get("other"), pieces_of(of(value), value.shape)
-    if value.dtype == "float16":
-        return greatest and (not isinstance(factor, int | float) or abs(factor) <= CLOSE)
-    return greatest and pieces is not None and all(_is_close(call, p) for p in pieces.pieces)
+    low, high = ends
+    pieces = None if high is None else pieces_of(of(high), ())
+    if low is None or high is None or pieces is None:
+        return None
+    infinite = any_of(p.given for p in pieces.pieces if p.term is None or is_infinite(p))
+    finite = tuple(p for p in pieces.pieces if p.term is not None and not is_infinite(p))
+    if not finite:
+        return None
+    high = structs.replace(high, elements=replace(pieces, pieces=finite))
+    found = _held(call, _at(call, {"input": low}), _at(call, {"input": high}), greatest)
+    if infinite is False or found is None:
+        return found
+    beside = _beside_infinity(call, call.args["input"]) if greatest else None
+    other = call.single(Pieces((beside or _between(-(1 << 63), (1 << 63) - 1),)))
+    return call.either(((negate(infinite), found), (infinite, other)))
 
 
-def _is_close(call: PlacedCall, piece: Piece) -> bool:
-    """Returns whether numbers begin with a finite one, and go on in small steps."""
+def _between(low: int, high: int) -> Piece:
+    """Returns some number between two others."""
+    index = Index("#0", high - low + 1, None, ordered=False)
+    return Piece(low + symbol_of(index), indices=(index,), attained=False)
+
+
+def _beside_infinity(call: PlacedCall, operand: Argument) -> Piece | None:
+    """Returns the greatest of finite halves, where there are infinite ones: the largest half, if they are
+    made from integers that begin with a finite one and go on in small steps, and a large one after
+    arithmetic with small numbers.
+    """
+    made = call.places.program.made(operand.id) if isinstance(operand, Ref) else None
+    args = {} if made is None else dict(made.node.args)
+    value, other = _value(call, args.get("input")), args.get("other")
+    if made is None or value is None:
+        return None
+    if made.op in ("add", "sub", "mul") and value.dtype == "float16":
+        small = isinstance(other, int | float) and abs(other) <= SMALL
+        beside = _beside_infinity(call, args["input"]) if small else None
+        return beside and _between(1 << 13, LARGEST_HALF)
+    pieces = pieces_of(of(value), value.shape)
+    if made.op not in CASTS or value.dtype not in INTEGRAL or pieces is None:
+        return None
+    return Piece(LARGEST_HALF) if all(_goes_on(call, p) for p in pieces.pieces) else None
+
+
+LARGEST_HALF: Final = 65504
+
+
+def _goes_on(call: PlacedCall, piece: Piece) -> bool:
     ends = None if piece.term is None else corners(piece.term, piece.indices, call.places.at_least)
-    if ends is None or not all(call.places.at_least(FINITE - low, 0) for low in ends[0]):
+    if ends is None or not all(call.places.at_least(LARGEST_HALF - low, 0) for low in ends[0]):
         return False
     step = step_of(piece) if piece.indices else 1
-    return step is not None and step <= CLOSE
+    return step is not None and step <= SMALL
 
 
-FINITE: Final = 60_000
-"""Halves of numbers up to this are finite, however they were rounded."""
-CLOSE: Final = 256
-"""Numbers no farther from each other have large ones among those that halves represent."""
+SMALL: Final = 32
+"""One of the integers no farther from each other is the largest half, and halves that are multiplied by no
+more leave no large gap.
+"""
 NUMBERS: Final = ("input", "other", "exponent", "min", "max")
 """Names of arguments that arithmetic computes with."""
 
@@ -205,9 +241,8 @@ def _held(call: PlacedCall, low: Tensor | None, high: Tensor | None, greatest: b
     least, most = within
     inside = all_of(any_of((negate(p.given), _is_between(p, least, most))) for p in (*ends[0], *ends[1]))
     known = tuple(p for p in ends[greatest] or () if p.term is not None)
-    any_index = Index("#0", most - least + 1, None, ordered=False)
-    loose = Piece(least + symbol_of(any_index), indices=(any_index,), attained=False)
-    return call.if_(inside, lambda: call.single(Pieces(known)), lambda: call.single(Pieces((loose,))))
+    loose = call.single(Pieces((_between(least, most),)))
+    return call.if_(inside, lambda: call.single(Pieces(known)), lambda: loose)
 
 
 def _is_between(piece: Piece, least: int, most: int) -> Formula:
@@ -339,9 +374,10 @@ def _kept_or_replaced(call: PlacedCall, greatest: bool) -> Tensor | None:
     cases: list[tuple[Formula, Tensor | None]] = []
     for piece in pieces:
         there = le(number(piece), bound - 1) if below else ge(number(piece), bound)
-        cases.append((all_of((piece.given, there)), call.single(Pieces((replace(piece, given=True),)))))
+        kept_one = call.single(Pieces((replace(piece, given=True),)))
+        cases.append((all_of((piece.given, there)), kept_one))
         cases.append((all_of((piece.given, negate(there))), call.constant(replacement)))
-    return call.either(cases)
+    return call.either((tightest(given), one) for given, one in cases)
 
 
 def _is_on_a_side(piece: Piece, bound: Dim) -> bool:
