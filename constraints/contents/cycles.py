@@ -91,7 +91,7 @@ def _around(piece: Piece, low: Dim, high: Dim, cycle: Dim, least: int, count: Di
         yield _run(piece, least, end, negate(whole))
         yield _run(piece, first, last, negate(whole))
         return
-    step = _step(piece)
+    step = step_of(piece)
     found = None if step is None or not isinstance(count, int) else _records(low, high, step, least, count)
     size = (high - low) // (step or 1) + 1
     for first, after, lowest, highest in found or ():
@@ -126,7 +126,7 @@ def two_ends(piece: Piece, low: Dim, high: Dim) -> Piece:
     return replace(piece, term=low + symbol_of(index), over=1, indices=(index,))
 
 
-def _step(piece: Piece) -> int | None:
+def step_of(piece: Piece) -> int | None:
     """Returns the distance of each number from the next, if that is known; else None."""
     names = {index.name for index in piece.indices}
     term = number(piece)

@@ -480,6 +480,8 @@ def settled(pieces: Pieces) -> Pieces:
         return pieces
     found: list[Piece] = []
     for piece in pieces.pieces:
+        if isinstance(piece.term, int) and abs(piece.term) < piece.least:
+            piece = replace(piece, doubt=False, least=0)
         if piece.doubt is not False:
             given = all_of((piece.given, piece.doubt))
             found += [replace(small, given=given) for small in _small(piece)]

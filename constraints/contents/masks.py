@@ -207,7 +207,8 @@ def _equal(op: str, left: Tensor, number: Dim) -> Truths | None:
     if pieces is None or pieces.by_data or pieces.and_data or pieces.slack or pieces.roundings:
         return None
     some, every = [], []
-    for piece in settled(pieces).pieces:
+    apart = [_unlike_rounded(piece, number) for piece in pieces.pieces]
+    for piece in settled(replace(pieces, pieces=tuple(apart))).pieces:
         found = _equal_of(piece, number)
         if found is None:
             return None
@@ -216,6 +217,14 @@ def _equal(op: str, left: Tensor, number: Dim) -> Truths | None:
     if op == "eq":
         return Truths(any_of(some), all_of(every))
     return Truths(negate(all_of(every)), negate(any_of(some)))
+
+
+def _unlike_rounded(piece: Piece, number: Dim) -> Piece:
+    """Returns the piece without doubt, if numbers that have been rounded differ from the number before and
+    after that.
+    """
+    unlike = isinstance(number, int) and abs(number) < piece.least
+    return replace(piece, doubt=False, least=0) if unlike else piece
 
 
 def _equal_of(piece: Piece, number: Dim) -> tuple[Formula, Formula] | None:

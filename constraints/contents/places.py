@@ -30,13 +30,13 @@ from ..ir.language import (
 )
 from ..ir.program import Argument, Node, Ref
 from ..terms.dims import Dim, Term, maximum
-from ..terms.formula import Formula, all_of, eq, ge, negate
+from ..terms.formula import Formula, all_of, any_of, eq, ge, negate
 from .dtypes import DIGITS
 from .following import with_elements
 from .functions import AtLeast, are_exclusive, gathered, without
 from .laws.calls import CASTS, of_number
 from .masks import COMPARISONS, CONNECTIVES, NEGATIONS
-from .values import extremes, fitted, of, pieces_of, stored
+from .values import extremes, fitted, inexact_ways, of, pieces_of, stored
 
 Place: TypeAlias = tuple[Dim, ...]
 DEPTH: Final = 24
@@ -149,20 +149,24 @@ class Places:
         writes: Sequence[int],
         at_least: AtLeast,
         certain: Callable[[Formula], bool],
+        laws: Mapping[str, Law],
     ) -> None:
         self.program = program
+        self._laws = laws
         self._writes = writes
         """The numbers of the nodes that write into tensors, any of which may be seen through any other."""
         self.at_least = at_least
         self.certain = certain
         self._found: dict[tuple[int, Place], Tensor | None] = {}
+        self.extremes: dict[tuple[int, bool], Tensor | None] = {}
+        """The least and the greatest elements of values that have been looked for."""
 
     def of_result(self, op: str, args: dict[str, Argument], result: Tensor, time: int) -> Elements:
         """Returns the elements of the result of a call that is being made, one or a few in a row; None where
         they are not known.
         """
         if all(n == 1 for n in result.shape):
-            return self._element(op, args, result, (0,) * result.rank, time)
+            return self._only(op, args, result, time)
         few = next((k for k in range(1, FEW + 1) if self.at_least(k - result.shape[-1], 0)), 0)
         if op not in CUTTING or result.rank != 1 or not few:
             return None
@@ -184,6 +188,15 @@ class Places:
         found = self._of_call(op, args, result, place, 0, time, DEPTH)
         return found.elements if found is not None and is_exact(found.elements, doubtful=True) else None
 
+    def _only(self, op: str, args: dict[str, Argument], result: Tensor, time: int) -> Elements:
+        found = self._of_call(op, args, result, (0,) * result.rank, 0, time, DEPTH)
+        if found is None:
+            return None
+        if is_exact(found.elements, doubtful=True):
+            return found.elements
+        more = inexact_ways(found, self.at_least) < inexact_ways(result, self.at_least)
+        return _filled_up(found, result) if more else None
+
     def is_as_made(self, ref: int, time: int) -> bool:
         """Returns whether nothing has been written that might be seen through a value, from when it was made
         until the call number `time`.
@@ -202,9 +215,10 @@ class Places:
         key = ref, place
         if key not in self._found:
             found = _plainly(value, place)
-            if found is None and made is not None:
+            if made is not None and (found is None or not is_exact(found.elements)):
                 args = dict(made.node.args)
-                found = self._of_call(made.op, args, value, place, made.place, made.time, depth)
+                followed = self._of_call(made.op, args, value, place, made.place, made.time, depth)
+                found = better(found, followed)
             self._found[key] = found
         return self._found[key]
 
@@ -218,7 +232,7 @@ class Places:
         time: int,
         depth: int,
     ) -> Tensor | None:
-        law = LAWS.get(op.rstrip("_") or op)
+        law = self._laws.get(op.rstrip("_") or op)
         if law is None or args.get("out") is not None:
             return None
         return law(PlacedCall(self, op.rstrip("_"), args, result, part, time, depth), place)
@@ -252,6 +266,24 @@ def _plainly(value: Tensor, place: Place) -> Tensor | None:
     if not there or not (len(there) == 1 or are_exclusive(found)):
         return None
     return Tensor((), value.dtype, elements=stored(found, (), lambda dim, bound: False))
+
+
+def better(found: Tensor | None, other: Tensor | None) -> Tensor | None:
+    """Returns what is known of an element: the other, if nothing is, or if only that is exact."""
+    return other if found is None or (other is not None and is_exact(other.elements)) else found
+
+
+def _filled_up(only: Tensor, result: Tensor) -> Elements:
+    """Returns the facts about an only element, with what was known of it before at sizes at which they say
+    nothing.
+    """
+    pieces, before = (pieces_of(of(one), one.shape) for one in (only, result))
+    if pieces is None or before is None or before.by_data or before.and_data or before.slack:
+        return only.elements
+    gap = any_of(p.given for p in pieces.pieces if p.term is None)
+    rest = [replace(p, given=all_of((p.given, gap)), fixed=()) for p in before.pieces]
+    told = (*(p for p in pieces.pieces if p.term is not None), *(p for p in rest if p.given is not False))
+    return replace(pieces, pieces=told) if len(told) <= MOST_CASES else only.elements
 
 
 def is_exact(elements: Elements, *, doubtful: bool = False) -> bool:
@@ -746,13 +778,24 @@ def _apart(call: PlacedCall, place: Place) -> Tensor | None:
 
 
 def _spaced(call: PlacedCall, place: Place) -> Tensor | None:
-    """The first of evenly spaced numbers is the start; of their powers, the power of it."""
-    start = call.args.get("start")
-    if place != (0,) or isinstance(start, bool):
-        return None
+    """The first of evenly spaced numbers is the start, and the last of several the end; of their powers, the
+    power of it.
+    """
+    start, end, count = call.args.get("start"), call.args.get("end"), call.result.shape[0]
+    if place == (0,):
+        return _spaced_end(call, start)
+    if place == (count - 1,):
+        return call.if_(ge(count, 2), lambda: _spaced_end(call, end), lambda: _spaced_end(call, start))
+    return None
+
+
+def _spaced_end(call: PlacedCall, end: Argument) -> Tensor | None:
     if call.op == "logspace":
-        return call.constant(1) if start == 0 else None
-    return call.constant(start) if isinstance(start, int | Term) else None
+        return call.constant(1) if end == 0 and not isinstance(end, bool) else None
+    if isinstance(end, bool) or not isinstance(end, int | Term):
+        return None
+    held = fitted(of_number(end), call.result.dtype, call.places.at_least)
+    return None if held is None else call.single(held)
 
 
 def _digit(call: PlacedCall, place: Place) -> Tensor | None:

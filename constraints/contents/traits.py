@@ -8,6 +8,7 @@ may be seen through any other tensor of the same kind: it invalidates the traits
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -38,7 +39,7 @@ from ..terms.formula import Formula, all_of, any_of, eq, ge, le
 from .dtypes import INTEGRAL, WHOLE
 from .indices import INDICES
 from .masks import COMPARISONS, NEGATIONS, one_value
-from .values import extremes
+from .values import extremes, inexact_ways
 
 Named = Mapping[str, Any]
 
@@ -589,6 +590,8 @@ def _greatest(step: CallStep) -> Found:
     input, c = step.input, step.c
     found = step.known.count(input) if input.dtype != "bool" else None
     if found is None or not _is_one(step) or step.result.dtype not in COUNTED:
+        return {}
+    if inexact_ways(step.result, c.at_least) < math.inf:
         return {}
 
     def make() -> Term:

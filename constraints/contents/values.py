@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from ..ir.language import (
     UNTRACKED,
@@ -34,6 +34,7 @@ from .functions import (
     AtLeast,
     Corners,
     along,
+    are_exclusive,
     corners,
     finite,
     gathered,
@@ -210,17 +211,53 @@ def greatest(tensor: Tensor) -> Dim | None:
     return span.high if span is not None and span.attained and not span.by_data else None
 
 
-def ways_of(tensor: Tensor) -> tuple[tuple[Formula, Dim | None], ...]:
-    """What the one element of a tensor is, with the sizes at which it is that: some of these hold, and say
-    the same, since all that is said to occur does. None where it is not known; nothing where not even so much
-    is.
+class Bounds(NamedTuple):
+    """The least and the greatest number that an element may be; None where it is not known."""
+
+    low: Dim | None = None
+    high: Dim | None = None
+
+
+def ways_of(tensor: Tensor, at_least: AtLeast) -> tuple[tuple[Formula, Dim | Bounds], ...]:
+    """Returns the one element of a tensor, or bounds of it, each with the sizes at which it is that; nothing
+    where not even so much is known.
+
+    Some of these conditions hold, and several that do say the same: what is said to occur is the one element.
     """
     found = pieces_of(of(tensor), tensor.shape)
     if found is None or found.by_data or found.and_data or found.slack or found.roundings:
         return ()
-    pieces = settled(found)
-    plain = all(p.attained and p.over == 1 and not p.indices for p in known(pieces))
-    return tuple((p.given, p.term) for p in pieces.pieces) if plain else ()
+    single = all(p.attained and p.over == 1 and not p.indices for p in known(found))
+    if not single and not are_exclusive(found):
+        return ()
+    ways = ((tightest(given), way) for piece in found.pieces for given, way in _ways(piece, at_least))
+    return tuple((given, way) for given, way in ways if given is not False)
+
+
+def _ways(piece: Piece, at_least: AtLeast) -> Iterator[tuple[Formula, Dim | Bounds]]:
+    """Yields what one element of a piece is. Numbers in doubt of less than `least` are exact, too."""
+    ends = None if piece.term is None else corners(piece.term, piece.indices, at_least)
+    if ends is None or piece.over != 1:
+        yield piece.given, Bounds()
+        return
+    low, high = minimum(*ends[0]), maximum(*ends[1])
+    exact = Bounds(low, high) if piece.indices else low
+    yield all_of((piece.given, negate(piece.doubt))), exact
+    if piece.doubt is not False:
+        doubtful, least = all_of((piece.given, piece.doubt)), piece.least
+        small = all_of((ge(least - 1, high), ge(low, 1 - least)))
+        yield all_of((doubtful, small)), exact
+        above = least > 0 and at_least(low + least - 1, 0)
+        below = least > 0 and at_least(least - 1 - high, 0)
+        rounded = Bounds(minimum(low, least) if above else None, maximum(high, -least) if below else None)
+        yield all_of((doubtful, negate(small))), rounded
+
+
+def inexact_ways(only: Tensor, at_least: AtLeast) -> float:
+    """Returns in how many cases an only element is known by bounds alone: infinity where it is in all."""
+    ways = [way for _, way in ways_of(only, at_least)]
+    inexact = sum(isinstance(way, Bounds) for way in ways)
+    return math.inf if inexact == len(ways) else inexact
 
 
 def in_order(tensor: Tensor) -> Callable[[Dim], Dim] | None:

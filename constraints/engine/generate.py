@@ -14,10 +14,12 @@ from typing import Any, Final, NoReturn, TypeAlias
 
 from msgspec import structs
 
+from ..contents.choices import Choice, choice_of, of_each_choice
 from ..contents.computed import ComputedRange, chains_of
 from ..contents.cuts import CHOOSING, chosen
 from ..contents.draws import scaled_draw
 from ..contents.dtypes import INTEGRAL
+from ..contents.extremes import LAWS
 from ..contents.following import with_elements
 from ..contents.indices import NO_DATA, SAME_DATA
 from ..contents.laws.calls import CASTS
@@ -292,6 +294,8 @@ class Generator:
     known: Known = field(init=False)
     """The same facts, as a key to cached answers."""
     _learnt: list[Formula] = field(default_factory=list)
+    _choices: dict[str, Choice] = field(default_factory=dict)
+    """Numbers that data choose, by name, of which it is known what they may be."""
     contents: Contents = field(init=False)
     """Facts about the tensors of the program besides their elements, by reference."""
     _fresh: int = 0
@@ -337,10 +341,24 @@ class Generator:
         formula = implies(self.given, formula)
         if self.equations:
             formula = self.equations.simplify_formula(formula)
+        if not by_data and self._choices and (each := self._of_each_choice(formula)) is not None:
+            self.require(each[0], reason, error, by_data=True)
+            if each[1].whole:
+                return
         if not self.bounds.certain(formula):
             constraint = Constraint(formula, reason, self.node, by_data=by_data, error=error)
             self.said.constraints.append(constraint)
             self.learn(formula)
+
+    def _of_each_choice(self, formula: Formula) -> tuple[Formula, Choice] | None:
+        """Returns what a requirement asks of all choices of the data, if no branch has told them apart."""
+        spoken_of = free_symbols(formula) & self.said.unbacked.keys()
+        if len(spoken_of) != 1:
+            return None
+        required = {constraint.formula for constraint in self.said.constraints}
+        branches = (told for told in self._learnt if told not in required)
+        apart = any(spoken_of & free_symbols(told) for told in branches)
+        return None if apart else of_each_choice(formula, self._choices)
 
     def learn(self, formula: Formula) -> None:
         """Adds a formula that holds from here on."""
@@ -406,6 +424,7 @@ class Generator:
         above: Formula = True if low is None else ge(size, low)
         below: Formula = True if high is None else le(size, high)
         more = True if also is None else also(size)
+        self._choices.pop(name, None)
         known = self.said.unbacked[name] = all_of((above, below, more))
         self.known = self.known.after(known)
         self.bounds.learn(known)
@@ -590,23 +609,24 @@ class Generator:
         count = contents.count(tensor) if tensor.dtype != "bool" else None
         if count is not None:
             return contents.total(self, count)
-        for given, term in ways_of(tensor) if self.chooser is not None else ():
-            if self.choose(given, "an element"):
-                if term is not None:
-                    return term
-                break
+        ways = ways_of(tensor, self.at_least) if self.chooser is not None else ()
+        way = next((way for given, way in ways if self.choose(given, "an element")), None)
+        if isinstance(way, int | Term):
+            return way
         extreme = contents.of(tensor).extreme
         found = None if extreme is None else contents.decided(*extreme)
 
         def make() -> Term:
-            span = extremes(tensor)
+            span = extremes(tensor) if way is None else way
             low, high = (span.low, span.high) if span else (None, None)
             number = self.fresh("data", low, high)
+            if self._places() is not None and (choice := choice_of(tensor, self.at_least)) is not None:
+                self._choices["".join(symbols(number))] = choice
             if low != high or low is None:
                 known, rest = self.without_data(tensor)
                 for where, one in known:
                     self._learn_of_data(number, one is None or implies(where, eq(number, int(one))))
-                self.approximate(NO_DATA, where=rest)
+                self.approximate(NO_DATA, where=rest, number="".join(symbols(number)))
             if extreme is not None:
                 self._learn_of_data(number, contents.made(extreme, number))
             return number
@@ -824,7 +844,7 @@ class Generator:
         program = self._dataless
         if program is None or program.has_loops:
             return None
-        return Places(program, self._writes, self.at_least, self.certain)
+        return Places(program, self._writes, self.at_least, self.certain, LAWS)
 
     def _lifted(
         self, rule: Rule, op: str, named: dict[str, Any], writes: bool

@@ -160,7 +160,10 @@ class Path:
 
 
 def that_matter(notes: Iterable[Note], asked: Iterable[Formula]) -> tuple[Note, ...]:
-    """Returns the notes but those on a number that none of the formulas contains."""
+    """Returns the notes but those on a number that none of the formulas contains.
+
+    A requirement is decided for all that a number may be, so that only branches ask for the one that it is.
+    """
     used = frozenset[str]().union(*map(free_symbols, asked))
     return tuple(note for note in notes if not note.number or note.number in used)
 

@@ -115,6 +115,20 @@ def moved_in_a_loop(x: Tensor) -> Tensor:
     return torch.zeros(5, 2)[order[0]]
 
 
+def chosen_and_caught(x: Tensor) -> Tensor:
+    """A number that data choose, the refusal of which is caught."""
+    try:
+        return torch.zeros(5).select(0, int(x.argmax()))
+    except IndexError:
+        return torch.zeros(9).select(0, int(x.argmin()) - n(x))
+
+
+def told_apart(x: Tensor) -> Tensor:
+    """A number that data choose, some choices of which are put aside by a branch."""
+    first = int(x.argmax())
+    return torch.zeros(9).narrow(0, first, 2) if first < 8 else x
+
+
 EXACT: Final[list[Callable[[Tensor], Any]]] = [
     lambda x: torch.zeros(5, 2)[torch.cat((arange(n(x) - 1), arange(n(x)) + 9)).flatten()[0]],
     lambda x: torch.zeros(5, 2)[torch.cat((arange(n(x)) + 3, arange(4)))[-2]],
@@ -165,6 +179,46 @@ EXACT: Final[list[Callable[[Tensor], Any]]] = [
     lambda x: torch.zeros(3, 2)[(arange(n(x)).bool() & (arange(n(x)) < 2)).long()[0] + n(x)],
     added_in_place,
 ]  # fmt: skip
+EXTREME: Final[list[Callable[[Tensor], Any]]] = [
+    lambda x: torch.zeros(9).narrow(0, int(arange(n(x)).half().long().max()), 1),
+    lambda x: torch.zeros(700).narrow(0, int(arange(n(x)).bfloat16().long().max()), 1),
+    lambda x: torch.multinomial(torch.ones(7), int((arange(-n(x), 0) / 1).ceil().long().byte().max())),
+    lambda x: torch.zeros(9)[int(arange(-n(x), 0).half().half().long().max()) + 3],
+    lambda x: torch.zeros(9)[F.pad(arange(n(x)), (1, 0), value=4).half().long().max()],
+    lambda x: torch.zeros(9)[(arange(n(x))[None, :] + arange(n(x))[:, None]).bfloat16().long().max()],
+    lambda x: torch.zeros(9).select(0, 5 + int((arange(n(x)) - arange(n(x)).half().long()[:, None]).min())),
+    lambda x: torch.zeros(300, 2)[(arange(n(x)).byte() * 3).long().max() * 2],
+    lambda x: torch.zeros(40, 2)[: int((arange(n(x)) * 0.7).round().long().char().long().max())],
+    lambda x: torch.zeros(120)[((arange(n(x)).char() + 4).long() * 2).half().long().min()],
+    lambda x: torch.zeros(12)[torch.cat((arange(n(x) - 1), arange(3))).half().long().max()],
+    lambda x: torch.zeros(12)[torch.stack((arange(n(x)), arange(n(x)) + 4)).half().long().max()],
+    lambda x: torch.zeros(3)[torch.diag(arange(n(x)) + 2).bfloat16().long().min()],
+    lambda x: torch.zeros(3)[-(arange(n(x)).bfloat16().long()).min() + 2],
+    lambda x: torch.zeros(9)[arange(n(x)).half().long().unique()[-1]],
+    lambda x: torch.zeros(9)[arange(-n(x), 0).half().long().sort().values[0] + 5],
+    lambda x: torch.zeros(9)[(5 - arange(n(x)).bfloat16().long()).sort().values[-1] + 3],
+    lambda x: torch.zeros(60)[(arange(n(x)) << 1).half().long().max()],
+    lambda x: torch.zeros(3)[(arange(-n(x), 0) >> 1).half().long().max() + 2],
+    lambda x: torch.zeros(20)[torch.div(arange(n(x)).half().long(), 3, rounding_mode="trunc").max()],
+    lambda x: torch.zeros(9)[arange(n(x)).bfloat16().abs().long().clamp(2, 7).max() + 3],
+    lambda x: torch.zeros(60)[arange(-n(x), 0).half().long().abs().max()],
+    lambda x: torch.zeros(9).select(0, int(arange(-n(x), 0).half().long().bool().long().max()) + 8),
+    lambda x: torch.zeros(9).select(0, int((t := arange(n(x)).float().long()).masked_fill(t < 3, 2).max())),
+    lambda x: torch.zeros(9).select(0, int(torch.where((t := arange(n(x)).half().long()) > 3, t, 2).max())),
+    lambda x: torch.zeros(9).select(0, int((arange(n(x)) / 1).floor().long().char().flatten()[0])),
+    lambda x: torch.zeros(n(x) + 9).select(0, int((arange(n(x)) / 1).ceil().long()[-1].clamp(max=9))),
+    lambda x: torch.zeros(9)[: int(x.new_full((1,), n(x)).long().bfloat16().long())],
+    lambda x: torch.multinomial(torch.ones(9), int((arange(n(x)) / 5).floor().long().max()) + 1),
+    lambda x: torch.zeros(99).select(0, int((arange(n(x)) * 0.7).round().long().char().long().max())),
+    lambda x: torch.multinomial(torch.ones(8), int((arange(n(x)).byte() * 3).long().max()) + 1),
+    lambda x: torch.multinomial(torch.ones(8), int((arange(n(x)).short().byte() * 3).long().max()) + 1),
+    lambda x: torch.zeros(40).select(0, int((arange(-n(x), 0).char() * 2).long().min()) + 30),
+    lambda x: torch.zeros(9).select(0, int((x.new_full((1,), n(x)).long() >> 1)[0]) + 3),
+    lambda x: torch.zeros(99).select(0, int((x.new_full((1,), n(x)).long() << 1).max())),
+    lambda x: torch.zeros(9).split(torch.linspace(0, 2 * n(x) - 1, 2).long().tolist()),
+    lambda x: torch.zeros(9).select(0, int(torch.linspace(3, n(x), n(x)).long()[-1])),
+]  # fmt: skip
+"""Programs whose size or index is the greatest or the least element, or one that floats have rounded."""
 OF_DATA: Final[list[Callable[[Tensor], Any]]] = [
     lambda x: torch.zeros(5, 2)[x.argsort()[-1] + 2],
     lambda x: torch.zeros(5, 2)[x.sort().indices[1:2]],
@@ -183,8 +237,24 @@ OF_DATA: Final[list[Callable[[Tensor], Any]]] = [
     lambda x: torch.zeros(n(x), 2)[x.argsort().float().long().clamp(max=4)],
     lambda x: torch.zeros(n(x), 2)[(-x.argsort().float()).long().clamp(min=-4)],
     lambda x: torch.zeros(n(x), 2)[(-x.argsort().float()).long().clamp(max=-4)],
+    lambda x: torch.zeros(5).select(0, int(x.argsort()[-1]) + 2),
+    lambda x: torch.zeros(9).narrow(0, int(x.argmax() * 2), 2),
+    lambda x: torch.zeros(5).select(0, -1 - int((x.argsort() // 2)[-1])),
+    lambda x: torch.zeros(n(x)).narrow(0, int(x.argmax()), 2),
+    lambda x: x.select(0, int(x.topk(1).indices[0])),
+    lambda x: torch.zeros(5).split([int(x.argmax()), 5 - int(x.argmax())]),
+    lambda x: torch.zeros(4).select(0, int(x.argsort()[:2].max())),
+    lambda x: torch.zeros(4).select(0, -int(x.argsort()[:2].min()) - 1),
+    lambda x: F.embedding(x.topk(2).indices.max() - 1, torch.zeros(5, 2)),
+    chosen_and_caught,
+    told_apart,
 ]  # fmt: skip
 """Programs that run with all of some data, or not."""
+INFINITE: Final[list[Callable[[Tensor], Any]]] = [
+    lambda x: torch.zeros(3).select(0, int(arange(n(x)).half().long().min())),
+    lambda x: torch.zeros(3).select(0, int(torch.tensor([0, n(x)]).half().long().max())),
+]
+"""Programs that halves of large numbers, which are infinite, make fail."""
 WRITTEN: Final = [written_later, written_through_a_view, moved_in_a_loop, copied_before_it_is_written]
 WRITTEN += [written_as_floats, computed_after_a_write, drawn_and_overwritten, drawn_and_moved]
 WRITTEN += [drawn_and_written_through_a_view, floats_written_through_a_view]
@@ -200,7 +270,7 @@ def runs(target: Callable[[Tensor], Any], size: int, x: Tensor | None = None) ->
     return True
 
 
-@pytest.mark.parametrize("target", EXACT)
+@pytest.mark.parametrize("target", EXACT + EXTREME)
 def test_one_element_is_known_exactly(target: Callable[[Tensor], Any]) -> None:
     report = check(target, "x: float32[q]", replay=False)
     assert report.verdict in ("proved", "refined", "refuted") and report.accepts.exact, report.to_text()
@@ -216,6 +286,14 @@ def test_one_element_may_be_any_that_data_choose(target: Callable[[Tensor], Any]
         ran = all(runs(target, size, x) for x in turned)
         assert ran or not report.accepts.certain.holds(q=size), (size, report.to_text())
         assert not report.accepts.exact or report.accepts.holds(q=size) == ran, (size, report.to_text())
+
+
+@pytest.mark.parametrize("target", INFINITE)
+def test_infinite_halves_are_not_large_integers(target: Callable[[Tensor], Any]) -> None:
+    report = check(target, "x: float32[q]", replay=False)
+    for size in (70_000, 3_000_000):
+        ran = runs(target, size, torch.zeros(1).expand(size))
+        assert ran or not report.accepts.certain.holds(q=size), (size, report.to_text())
 
 
 @pytest.mark.parametrize("target", WRITTEN)

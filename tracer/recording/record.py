@@ -590,8 +590,7 @@ class Recording(Recorder):
             said.notes.append(Note("approximate", UNSEEN, -1))
         if drawn_by_python() != drawn:
             said.notes.append(Note("approximate", DRAWN, -1))
-        branches = (c.formula for c in (*self.conditions, *self.turns) if c.formula is not None)
-        asked: list[Formula] = [*(c.formula for c in said.constraints), *branches]
+        asked = [c.formula for c in (*self.conditions, *self.turns) if c.formula is not None]
         return Path(
             Program(tuple(self.inputs), tuple(self.nodes), tuple(outputs), tuple(self.iterations)),
             self.values,

@@ -40,7 +40,7 @@ def _by_number(
         pieces, by = sides[0], _number(sides[1])
         if pieces is None or by is None:
             return UNTRACKED
-        if law is not _masked:
+        if law not in IN_DOUBT:
             pieces = settled(pieces)
         return divided(pieces, lambda piece: by_piece(piece, by, call.at_least)) or UNTRACKED
 
@@ -55,12 +55,16 @@ def _number(pieces: Pieces | None) -> int | None:
 
 
 def _shifted_left(piece: Piece, by: int, at_least: AtLeast) -> list[Piece] | None:
-    return [replace(piece, term=number(piece) * (1 << by))] if 0 <= by < FURTHEST else None
+    if not 0 <= by < FURTHEST:
+        return None
+    return [replace(piece, term=number(piece) * (1 << by), least=piece.least << by)]
 
 
 def _shifted_right(piece: Piece, by: int, at_least: AtLeast) -> list[Piece] | None:
     """Returns the floor of the quotient by a power of 2, for negative numbers, too."""
-    return [replace(piece, term=number(piece) // (1 << by))] if 0 <= by < FURTHEST else None
+    if not 0 <= by < FURTHEST:
+        return None
+    return [replace(piece, term=number(piece) // (1 << by), least=piece.least >> by)]
 
 
 def _masked(piece: Piece, mask: int, at_least: AtLeast) -> list[Piece] | None:
@@ -72,6 +76,10 @@ def _masked(piece: Piece, mask: int, at_least: AtLeast) -> list[Piece] | None:
     if mask < 0 and -mask & (-mask - 1) == 0:
         return [replace(piece, term=number(piece) // -mask * -mask)]
     return [replace(two_ends(piece, 0, mask), attained=False)] if mask >= 0 else None
+
+
+IN_DOUBT: Final = (_masked, _shifted_left, _shifted_right)
+"""Laws that handle elements in doubt."""
 
 
 def _flipped(piece: Piece, bits: int, at_least: AtLeast) -> list[Piece] | None:

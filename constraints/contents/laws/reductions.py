@@ -327,9 +327,20 @@ def extreme_of(greatest: bool) -> Law:
         whole = len(gone) == rank and span.attained and not span.by_data
         if whole:
             return Affine(span.high if greatest else span.low)
+        if span.by_data and span.attained and tensor.numel != 1:
+            return _of_choices(span, greatest)
         return replace(span, attained=span.attained and span.by_data)
 
     return extreme
+
+
+def _of_choices(span: Span, greatest: bool) -> Pieces:
+    """Returns the extremes of numbers that data choose: for some data it is the last number of their range.
+    Whether it may be any other one is not known, since they may have to differ.
+    """
+    some = Index("#0", span.high - span.low + 1, None, ordered=False, dense=False)
+    others = Piece(span.low + symbol_of(some), indices=(some,), attained=False)
+    return Pieces((Piece(span.high if greatest else span.low), others), by_data=True)
 
 
 def _of_those_there(pieces: Pieces, greatest: bool, at_least: AtLeast) -> Pieces | None:

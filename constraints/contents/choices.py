@@ -1,0 +1,74 @@
+"""Requirements on a number that the data choose from a range, such as the first of `torch.randperm(n)`.
+
+Each choice has to be valid, as it has for an index. A requirement that holds of the numbers of an interval,
+as `k < n` does, holds of all choices if it holds of the least and the greatest, which both occur for some
+data. So it becomes one on sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..ir.language import Tensor
+from ..terms.dims import Atom, Dim, Symbol, coefficients
+from ..terms.formula import And, Compare, Formula, Or, all_of, any_of, free_symbols, negate, rewrite
+from .functions import AtLeast, corners, known
+from .values import of, pieces_of
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Numbers that occur for some data, each with its sizes; all others lie between them if `whole`."""
+
+    numbers: tuple[tuple[Formula, Dim], ...]
+    whole: bool
+
+
+def choice_of(tensor: Tensor, at_least: AtLeast) -> Choice | None:
+    """Returns the choices of the data for the only element of a tensor; None where they are not known."""
+    pieces = pieces_of(of(tensor), tensor.shape)
+    if pieces is None or not pieces.by_data or pieces.and_data or pieces.slack or pieces.roundings:
+        return None
+    numbers: list[tuple[Formula, Dim]] = []
+    found = [p for p in known(pieces) if p.attained and p.over == 1 and p.doubt is False]
+    for piece in found:
+        ends = None if piece.term is None else corners(piece.term, piece.indices, at_least)
+        if ends is None:
+            return None
+        numbers += [(piece.given, end) for end in dict.fromkeys((*ends[0], *ends[1]))]
+    return Choice(tuple(numbers), len(found) == len(pieces.pieces)) if numbers else None
+
+
+def of_each_choice(formula: Formula, choices: Mapping[str, Choice]) -> tuple[Formula, Choice] | None:
+    """Returns the condition under which a requirement on one number holds of all the choices that are known;
+    None where it is on another, or does not hold of an interval.
+    """
+    names = free_symbols(formula) & choices.keys()
+    if len(names) != 1:
+        return None
+    (name,) = names
+    if not _is_of_interval(formula, name):
+        return None
+    choice = choices[name]
+    each = (any_of((negate(given), rewrite(formula, {name: number}))) for given, number in choice.numbers)
+    return all_of(each), choice
+
+
+def _is_of_interval(formula: Formula, name: str) -> bool:
+    """Returns whether a formula, at any sizes, holds of the numbers of an interval and of no others."""
+    match formula:
+        case Compare(op, term):
+            here = [mono for mono, _ in coefficients(term) if any(name in atom.symbols for atom in mono)]
+            return op != "!=" and all(_is_linear(mono, name) for mono in here)
+        case And(parts):
+            return all(_is_of_interval(part, name) for part in parts)
+        case Or(parts):
+            about = [part for part in parts if name in free_symbols(part)]
+            return len(about) <= 1 and all(_is_of_interval(part, name) for part in about)
+    return True
+
+
+def _is_linear(mono: tuple[Atom, ...], name: str) -> bool:
+    about = [atom for atom in mono if name in atom.symbols]
+    return len(about) == 1 and isinstance(about[0], Symbol)
