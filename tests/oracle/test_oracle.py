@@ -33,7 +33,7 @@ JOBS = os.cpu_count() or 1
 
 def test_slice() -> None:
     quick = [name for name in JUDGED if not name.startswith(CONTROL)]  # those are compiled at every point
-    rows = list(run(quick, Options(samples=1, points=2), JOBS))
+    rows = list(run(quick, Options(samples=1, points=5), JOBS))
     assert len(rows) == len(quick)
     assert complaints(rows, whole=False) == []
 
