@@ -14,7 +14,6 @@ from typing import Any, Final, NoReturn, TypeAlias
 
 from msgspec import structs
 
-from ..contents.choices import Choice, choice_of, of_each_choice
 from ..contents.computed import ComputedRange, chains_of
 from ..contents.cuts import CHOOSING, chosen
 from ..contents.draws import scaled_draw
@@ -25,6 +24,7 @@ from ..contents.indices import NO_DATA, SAME_DATA
 from ..contents.laws.calls import CASTS
 from ..contents.masks import number_of_true, one_value
 from ..contents.operands import require_elements
+from ..contents.outcomes.choices import Choice, choice_of, of_each_choice
 from ..contents.outcomes.dataless import Dataless, less
 from ..contents.outcomes.fixed import comparison, equality, number_of_results
 from ..contents.outcomes.ranges import OPEN, Outlook, Range, Ranges, Usual, compared, range_of

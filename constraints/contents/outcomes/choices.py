@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ..ir.language import Tensor
-from ..terms.dims import Atom, Dim, Symbol, coefficients
-from ..terms.formula import And, Compare, Formula, Or, all_of, any_of, free_symbols, negate, rewrite
-from .functions import AtLeast, corners, known
-from .values import of, pieces_of
+from ...ir.language import Tensor
+from ...terms.dims import Atom, Dim, Symbol, coefficients
+from ...terms.formula import And, Compare, Formula, Or, all_of, any_of, free_symbols, negate, rewrite
+from ..functions import AtLeast, corners, known
+from ..values import of, pieces_of
 
 
 @dataclass(frozen=True, slots=True)
