@@ -8,11 +8,11 @@ from typing import Any, Final
 import pytest
 import torch
 import torch.nn.functional as F
+from eager_runs import runs
 from torch import Tensor, arange
 
 from anyshape.typecheck import check
 
-REFUSALS = (RuntimeError, ValueError, IndexError, TypeError)
 SIZES: Final = (*range(1, 14), 20, 31, 64, 127, 128, 129, 130, 200, 255, 256, 257, 300)
 
 
@@ -260,14 +260,6 @@ WRITTEN += [written_as_floats, computed_after_a_write, drawn_and_overwritten, dr
 WRITTEN += [drawn_and_written_through_a_view, floats_written_through_a_view]
 WRITTEN += [written_in_a_loop, written_by_a_helper, written_in_each_iteration]
 """Programs that write between the calls that an element comes through."""
-
-
-def runs(target: Callable[[Tensor], Any], size: int, x: Tensor | None = None) -> bool:
-    try:
-        target(torch.zeros(size) if x is None else x)
-    except REFUSALS:
-        return False
-    return True
 
 
 @pytest.mark.parametrize("target", EXACT + EXTREME)
