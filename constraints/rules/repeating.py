@@ -227,7 +227,14 @@ def roll(
 def _rolled(c: Context, input: Tensor, shift: Dim, dim: int) -> Layout | Strides:
     """Returns the layout after a roll along one dim of size n, which puts its last s elements before the
     others, where s is the shift modulo n.
+
+    Of a tensor that is contiguous but for strides along sizes of 1 the result is such a tensor. Torch lays it
+    out with the channels innermost only if these lie so in both parts, whose strides along sizes beyond 1 are
+    those of the whole: then the channels have a size of 1, or all of the dims after them, and both orders of
+    the rest are one.
     """
+    if input.layout is Layout.ROW_MAJOR:
+        return Layout.ROW_MAJOR
     at, strides = dim % max(input.rank, 1), strides_of(input)
     size = input.shape[at]
     if strides is None or not c.at_least(size, 1):

@@ -132,3 +132,17 @@ def test_a_contiguous_tensor_is_told_from_one_of_other_strides_along_single_elem
     assert isinstance(result, Type) and result.layout is Layout.ROW_MAJOR
     layouts = {str(case.condition): tensor.layout for case, tensor in generator.layouts(result) or ()}
     assert len({str(layout) for layout in layouts.values()}) > 1, layouts
+
+
+def test_a_contiguous_tensor_stays_contiguous_when_it_is_rolled() -> None:
+    names = tuple("bchw")
+    generator = Generator(default_rules, Domain(names, tuple(ge(sym(n), 1) for n in names)))
+    image = Type(tuple(map(sym, names)), "float32", Layout.ROW_MAJOR)
+    for dim in range(4):
+        _, result = generator.call("roll", (image, 1, dim), {})
+        assert isinstance(result, Type) and result.layout is Layout.ROW_MAJOR
+    for shape in itertools.product((1, 2, 3), repeat=4):
+        for free in (0, 1, 2, 7):
+            strides = [free if n == 1 else s for n, s in zip(shape, torch.empty(shape).stride(), strict=True)]
+            real = torch.empty_strided(shape, strides)
+            assert all(real.roll(shift, dim).is_contiguous() for shift in (1, 2) for dim in range(4))
