@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import builtins
 import copy
+import cProfile
 import functools
 import gc
 import logging
 import math
 import os
+import pstats
 import random
 import signal
 import sys
@@ -224,6 +226,23 @@ def test_of_lazy_modules() -> None:
         check(model, "input: [n, 3]")
     assert [type(m) for m in model.modules()] == before
     assert model(torch.ones(2, 5)).shape == (2, 4), "it has not seen any input"
+
+
+@pytest.mark.parametrize("number", ["2", "n"])
+def test_under_a_profiler(number: str) -> None:
+    def rows(x: torch.Tensor) -> torch.Tensor:
+        return torch.stack([nn.Linear(4, 3)(row) for row in x]).sum()
+
+    profiler = cProfile.Profile()
+    profiler.enable()
+    try:
+        report = check(rows, f"x: [{number}, 4]")
+        sum(map(abs, [1]))
+    finally:
+        profiler.disable()
+    assert report.verdict == "proved"
+    seen = {name for _, _, name in pstats.Stats(profiler).stats}  # type: ignore[attr-defined]
+    assert {"check", "<built-in method builtins.sum>"} <= seen
 
 
 def test_two_threads() -> None:

@@ -1,8 +1,11 @@
-"""Names of CPython: frames, the type of an object, managers made of generators, what shows warnings."""
+"""Names of CPython: frames, the type of an object, managers made of generators, what shows warnings, and the
+function that profiles.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import cProfile
 import ctypes
 import sys
 import warnings
@@ -32,6 +35,22 @@ def set_type(target: object, kind: type) -> None:
 def shows_warnings() -> tuple[Any, ...]:
     """What shows warnings; `catch_warnings(record=True)` replaces one of the two."""
     return warnings.showwarning, getattr(warnings, "_showwarnmsg_impl", None)
+
+
+def replace_profiler(function: Any) -> Any:
+    """Replaces what `sys.setprofile` set, and returns it, to be set again.
+
+    A profiler of Python's own is no function: it stops and goes on by its methods. What a package has set in
+    C, and is no function either, cannot be set again.
+    """
+    before = sys.getprofile()
+    if isinstance(before, cProfile.Profile):
+        before.disable()
+    if isinstance(function, cProfile.Profile):
+        function.enable()
+    elif function is None or callable(function):
+        sys.setprofile(function)
+    return before
 
 
 _WORD: Final = ctypes.sizeof(ctypes.c_void_p)

@@ -21,6 +21,8 @@ from torch import _C
 from torch.overrides import _get_current_function_mode_stack
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
+from .interpreter import replace_profiler
+
 SEED: Final = 20
 """The seed of the random numbers of every run."""
 
@@ -138,7 +140,7 @@ SETTINGS: Final[tuple[Surrounding, ...]] = (
     Surrounding("warning filters", _read_filters, _set_filters),
     _attribute(warnings, "showwarning"),
     Surrounding("trace function", sys.gettrace, sys.settrace),
-    Surrounding("profile function", sys.getprofile, sys.setprofile),
+    Surrounding("profile function", sys.getprofile, replace_profiler),
     Surrounding("recursion limit", sys.getrecursionlimit, sys.setrecursionlimit),
     Surrounding("garbage collection", gc.isenabled, lambda on: gc.enable() if on else gc.disable()),
     _attribute(logging.root.manager, "disable"),

@@ -16,6 +16,7 @@ from ...constraints.terms.dims import Dim, symbols
 from ...constraints.terms.formula import Formula, free_symbols
 from ..bytecode.origins import is_inner, is_of_package
 from ..host import patches
+from ..host.interpreter import replace_profiler
 from ..patches import control, higher_order
 from ..recorder import Recorder
 from ..values.sequences import physical, refill
@@ -106,12 +107,11 @@ def _is_programs(frame: FrameType, run: CodeType) -> bool:
 @contextlib.contextmanager
 def _paused() -> Iterator[None]:
     """Stops the profiler inside the block."""
-    profiler = sys.getprofile()
-    sys.setprofile(None)
+    profiler = replace_profiler(None)
     try:
         yield
     finally:
-        sys.setprofile(profiler)
+        replace_profiler(profiler)
 
 
 class Active:
@@ -206,12 +206,11 @@ class Active:
     def _watch(self) -> None:
         self._noted.clear()
         if not self.watches:
-            self._profiler = sys.getprofile()
-            sys.setprofile(self._seen)
+            self._profiler = replace_profiler(self._seen)
 
     def _rest(self) -> None:
         if not self.watches and sys.getprofile() == self._seen:
-            sys.setprofile(self._profiler)
+            replace_profiler(self._profiler)
 
     def unwatched(self) -> contextlib.AbstractContextManager[None]:
         """Stops the profiler for a block that calls none of the program's functions."""
