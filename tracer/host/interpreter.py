@@ -5,10 +5,10 @@ function that profiles.
 from __future__ import annotations
 
 import contextlib
-import cProfile
 import ctypes
 import sys
 import warnings
+from _lsprof import Profiler  # the base class: `python -m cProfile` has a class of its own
 from types import FrameType
 from typing import Any, Final
 
@@ -44,9 +44,9 @@ def replace_profiler(function: Any) -> Any:
     C, and is no function either, cannot be set again.
     """
     before = sys.getprofile()
-    if isinstance(before, cProfile.Profile):
+    if isinstance(before, Profiler):
         before.disable()
-    if isinstance(function, cProfile.Profile):
+    if isinstance(function, Profiler):
         function.enable()
     elif function is None or callable(function):
         sys.setprofile(function)
