@@ -35,14 +35,21 @@ _INNER: tuple[str, ...] = (
     "<frozen",
 )
 _INNER += _OUR_FOLDERS
+_OF_STAND_INS: set[str] = set()
 
 
 @functools.cache
 def is_inner(filename: str) -> bool:
-    """Returns whether the file belongs to torch, to internals of the standard library or to this package, and
-    not to the user.
+    """Returns whether the file belongs to torch, to internals of the standard library, to this package or to
+    stand-ins that another one brings, and not to the user.
     """
-    return filename.startswith(_INNER)
+    return filename.startswith(_INNER) or filename in _OF_STAND_INS
+
+
+def hide(filename: str) -> None:
+    """Makes a file of stand-ins count as inner: what they call has its origin where they are called."""
+    _OF_STAND_INS.add(filename)
+    is_inner.cache_clear()
 
 
 @functools.cache

@@ -21,7 +21,7 @@ from ..bytecode.operations import hands_on
 from ..values import sequences
 from ..values.numbers import Real, Size
 from ..values.symbolic import SymbolicTensor, item
-from . import named_axes, shapes
+from . import shapes
 
 ARRAYS: tuple[type, ...] = ()
 """Arrays that hold sizes, if NumPy is installed."""
@@ -70,17 +70,17 @@ def _sqrt(x: Any, /) -> Any:
     """Returns `math.sqrt`; for a size, a float that remembers its square."""
     value = x.real() if type(x) is Size else x
     if type(value) is not Real:
-        return _PLAIN["math", "sqrt"](x)
+        return PLAIN["math", "sqrt"](x)
     if value.ratio and value.ratio[1] == 1:
         return value.root()
-    return value.through(_PLAIN["math", "sqrt"], 0.0, None)
+    return value.through(PLAIN["math", "sqrt"], 0.0, None)
 
 
 @hands_on
 def _isqrt(n: Any, /) -> Any:
     if type(n) is Size and n >= 0:
         return math.floor(_sqrt(n))
-    return _PLAIN["math", "isqrt"](n)
+    return PLAIN["math", "isqrt"](n)
 
 
 def _rising(name: str, above: float | None = None, upto: float | None = None) -> Callable[..., Any]:
@@ -88,7 +88,7 @@ def _rising(name: str, above: float | None = None, upto: float | None = None) ->
 
     @hands_on
     def call(x: Any, /, *more: Any) -> Any:
-        plain = _PLAIN["math", name]
+        plain = PLAIN["math", name]
         value = x.real() if type(x) is Size else x
         numbers = all(type(m) in (builtins.int, float) and m > 1 for m in more)
         if type(value) is not Real or not numbers:
@@ -102,13 +102,13 @@ def _rising(name: str, above: float | None = None, upto: float | None = None) ->
 def _pow(x: Any, y: Any, /) -> Any:
     """Returns `math.pow`, which is `**` of floats."""
     value = x.real() if type(x) is Size else x
-    return value ** builtins.float(y) if type(value) is Real else _PLAIN["math", "pow"](x, y)
+    return value ** builtins.float(y) if type(value) is Real else PLAIN["math", "pow"](x, y)
 
 
 @hands_on
 def _fabs(x: Any, /) -> Any:
     value = x.real() if type(x) is Size else x
-    return abs(value) if type(value) is Real else _PLAIN["math", "fabs"](x)
+    return abs(value) if type(value) is Real else PLAIN["math", "fabs"](x)
 
 
 @hands_on
@@ -118,7 +118,7 @@ def _gcd(*numbers: Any) -> Any:
     """
     given = [n for n in numbers if type(n) is not Size]
     if len(numbers) != 2 or len(given) != 1 or given == [0]:
-        return _PLAIN["math", "gcd"](*numbers)
+        return PLAIN["math", "gcd"](*numbers)
     (n,) = (n for n in numbers if type(n) is Size)
     divisors = (d for d in range(abs(given[0]), 0, -1) if given[0] % d == 0)
     return next(d for d in divisors if n % d == 0)
@@ -128,7 +128,7 @@ def _gcd(*numbers: Any) -> Any:
 def _from_numpy(array: Any, /) -> Any:
     """Returns `torch.from_numpy`, which here takes arrays without data, too."""
     if type(array) not in ARRAYS:
-        return _PLAIN["torch", "from_numpy"](array)
+        return PLAIN["torch", "from_numpy"](array)
     found = array.lowered()
     return found if type(found) is SymbolicTensor else torch.tensor(found)
 
@@ -146,16 +146,11 @@ FUNCTIONS: Final[Mapping[tuple[str, str], Callable[..., Any]]] = {
     ("math", "exp"): _rising("exp", upto=math.log(sys.float_info.max)),
     ("torch", "from_numpy"): _from_numpy,
     **{("numpy", name): function for name, function in _OF_NUMPY.items()},
-    **named_axes.FUNCTIONS,
     **sequences.FUNCTIONS,
     **shapes.FUNCTIONS,
 }
 """By module and name, the stand-ins for functions that need numbers."""
-_PLAIN: Final[Mapping[tuple[str, str], Callable[..., Any]]] = {
+PLAIN: Final[Mapping[tuple[str, str], Callable[..., Any]]] = {
     (module, name): getattr(sys.modules[module], name) for module, name in FUNCTIONS if module in sys.modules
 }
-
-
-def plain_functions() -> Mapping[tuple[str, str], Callable[..., Any]]:
-    """Returns those functions themselves, as far as their modules are loaded."""
-    return {**_PLAIN, **named_axes.plain_functions()}
+"""Those functions themselves, as far as their modules are loaded."""

@@ -23,10 +23,11 @@ import torch
 from ..bytecode.origins import is_inner, is_of_package
 from ..host.model_state import Modules, submodules
 from ..host.patches import Patch, Setting, together
+from ..plugins import announced
 from ..values import sequences
 from ..values.numbers import Real, Size
 from ..values.symbolic import RowSizes, Sizes, SymbolicTensor
-from .integers import FUNCTIONS, plain_functions, symbolic_float, symbolic_int
+from .integers import FUNCTIONS, PLAIN, symbolic_float, symbolic_int
 
 
 class TypeStandIn(type):
@@ -230,7 +231,8 @@ def symbolic_builtins(
     sources, stand_ins = tuple(sources), {**STAND_INS, "range": _of_type(builtins.range, ranges)}
     return together((
         *(Setting(m, {name: stand_ins[name] for name in _free(m)}, "sizes are recorded") for m in sources),
-        *_replacing(sources, plain_functions(), FUNCTIONS),
+        *_replacing(sources, PLAIN, FUNCTIONS),
+        *_replacing(sources, announced.plain_functions(), announced.recorded()),
     ))  # fmt: skip
 
 

@@ -274,8 +274,8 @@ def _outcome(
     from ...tracer.host.surroundings import seed
     from ...tracer.patches.blame import is_programs
     from ...tracer.patches.caches import forgetting
-    from ...tracer.patches.named_axes import refusals
     from ...tracer.patches.stand_ins import sources_of
+    from ...tracer.plugins.announced import refusals
     from ...tracer.recording.claims import checked
     from ...tracer.recording.record import bind
 

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from functools import cache
 
 from ...constraints.engine.generate import BadRules, Rule
+from ...constraints.engine.packages import brought
 
 GROUP = "anyshape.rules"
 
@@ -31,19 +32,9 @@ def packaged_rule(operator: str) -> Rule | None:
 
 @cache
 def _rules_of(namespace: str) -> Mapping[str, Rule]:
-    from importlib.metadata import entry_points
-
-    announced = tuple(entry_points(group=GROUP, name=namespace))
-    if not announced:
+    if (found := brought(GROUP, namespace, "rules")) is None:
         return {}
-    told = " and ".join(sorted(f"{point.value} of {_package(point)}" for point in announced))
-    if len(announced) > 1:
-        raise BadRules(f"two packages have rules for {namespace}: {told}", "uninstall one of them")
-    hint = f"the package has to be mended or uninstalled; it is the entry point {namespace!r} in {GROUP!r}"
-    try:
-        table = announced[0].load()
-    except Exception as error:  # somebody else's code may raise anything
-        raise BadRules(f"{told} cannot be loaded: {type(error).__name__}: {error}", hint) from error
+    table, told, hint = found
     if not isinstance(table, Mapping):
         raise BadRules(f"{told} is {type(table).__name__}, not a table of rules", hint)
     for name, rule in table.items():
@@ -52,8 +43,3 @@ def _rules_of(namespace: str) -> Mapping[str, Rule]:
         if not callable(rule):
             raise BadRules(f"{told} has no function as the rule of {name}", hint)
     return {name: rule if isinstance(rule, Rule) else Rule.of(rule) for name, rule in table.items()}
-
-
-def _package(point: object) -> str:
-    package = getattr(point, "dist", None)
-    return package.name if package is not None else "an unknown package"

@@ -26,9 +26,9 @@ from ....tracer.host.exports import sizes_like_0_and_1
 from ....tracer.host.patches import Patch
 from ....tracer.host.surroundings import surroundings_kept
 from ....tracer.host.symbolic_shapes import LOGGED
-from ....tracer.patches import named_axes
 from ....tracer.patches.caches import forgetting
 from ....tracer.patches.stand_ins import rebound, replaced, sources_of
+from ....tracer.plugins import announced
 from ....tracer.recording.held import Held
 from ..examples.example_inputs import Arguments
 from ..scans.loop_bodies import own_functions
@@ -85,7 +85,7 @@ def traced(
         forgetting(sources),
         recurrent_shapes(),
         rebound(sources, builtins),
-        replaced(sources, named_axes.plain_functions(), named_axes.TRACED),
+        replaced(sources, announced.plain_functions(), announced.traced()),
         replaced(sources, PLAIN if oblivious else {}, ON_SIZES),
         scans.in_force() if scans else contextlib.nullcontext(),
         open_broadcasts(either),

@@ -2,8 +2,8 @@
 
 einx turns a description and the sizes at hand into Python code of torch's functions. It solves equations of
 sizes and writes sizes into the code, which needs numbers. So its functions are implemented here according to
-their documentation: by calls of torch's functions, those that einx itself would generate, with sizes that may
-be symbolic, in a recording or in a trace of torch's. A description that is not supported here goes to einx.
+their documentation: by calls of torch's functions, those that einx itself would generate. A description that
+is not supported here goes to einx.
 
 Axes of one name have one size, which is at least 1. Of an axis in a group, `(a b)`, it follows from the size
 of the group and of the others in it.
@@ -11,8 +11,8 @@ of the group and of the others in it.
 
 from __future__ import annotations
 
-import contextlib
 import functools
+import math
 import re
 import sys
 from collections import Counter
@@ -22,18 +22,7 @@ from typing import Any, Final
 
 import torch
 
-from ...constraints.ir.language import Tensor, product
-from ...constraints.terms.dims import Dim, evaluate, sym
-from ...constraints.terms.formula import Formula, all_of, divides, eq, ge, holds, le
-from ...constraints.terms.rows import row_of
-from ..recorder import Recorder
-from ..values.numbers import Size, size
-from ..values.symbolic import SymbolicTensor
-
-
-class _Unsupported(Exception):
-    """Raised for a description, or operands, that einx may accept and that are not supported here."""
-
+from .door import NotFollowed, StandIns, require_between, require_equal, require_multiple
 
 # ---- descriptions
 
@@ -106,14 +95,14 @@ def _read(description: str) -> tuple[tuple[_Expression, ...], tuple[_Expression,
     """Returns the expressions of the operands, and those of the results, if they are given."""
     sides = description.split("->")
     if len(sides) > 2:
-        raise _Unsupported
+        raise NotFollowed
     given, *results = (tuple(map(_expression, side.split(","))) for side in sides)
     expressions = [*given, *(results[0] if results else ())]
     axes = {axis for expression in expressions for axis in expression.axes}
     if len(axes) > len({axis.name for axis in axes}):
-        raise _Unsupported  # marked here and not there, or repeated
+        raise NotFollowed  # marked here and not there, or repeated
     if any(len({*expression.names}) < len(expression.names) for expression in expressions):
-        raise _Unsupported  # a diagonal
+        raise NotFollowed  # a diagonal
     return given, results[0] if results else None
 
 
@@ -139,7 +128,7 @@ def _axis(word: str, marked: bool) -> _NamedAxis:
     if repeated and name.startswith("[") and name.endswith("]"):
         name, marked = name[1:-1], True
     if not _WORD.fullmatch(name) and not (repeated and not name):
-        raise _Unsupported
+        raise NotFollowed
     return _NamedAxis(name or "...", marked, repeated)
 
 
@@ -152,11 +141,11 @@ def _words(text: str) -> Iterator[str]:
             word += letter
         elif word:
             if depth < 0 or not _closes_once(word):
-                raise _Unsupported
+                raise NotFollowed
             yield word
             word = ""
     if word:
-        raise _Unsupported
+        raise NotFollowed
 
 
 def _closes_once(word: str) -> bool:
@@ -180,63 +169,43 @@ def _closes_once(word: str) -> bool:
 # ---- sizes
 
 
-class _RecordedSizes:
-    """Sizes in a recording."""
-
-    def __init__(self, run: Recorder) -> None:
-        self.run = run
-
-    def dim(self, n: Any) -> Any:
-        return n.term if type(n) is Size else n
-
-    def size(self, dim: Dim) -> Any:
-        return size(self.run, dim)
-
-    def require(self, formula: Formula, reason: str) -> None:
-        self.run.require(formula, reason, _axis_size_error())
-
-
-class _TracedSizes:
-    """Sizes in a trace of torch's, with a symbol for each."""
-
-    def __init__(self) -> None:
-        self.values: dict[str, Any] = {}
-        self._names: dict[Any, str] = {}
-
-    def dim(self, n: Any) -> Any:
-        if type(n) is not torch.SymInt:
-            return n
-        name = self._names.setdefault(n.node.expr, f"n{len(self._names)}")
-        self.values.setdefault(name, n)
-        return sym(name)
-
-    def size(self, dim: Dim) -> Any:
-        return evaluate(dim, self.values)
-
-    def require(self, formula: Formula, reason: str) -> None:
-        if not holds(formula, self.values):
-            raise _axis_size_error()(reason)
-
-
 @dataclass(frozen=True, slots=True)
 class _Call:
     """A call whose description is parsed: `...` is replaced by the axes that it covers."""
 
-    view: _RecordedSizes | _TracedSizes
+    description: str
     given: tuple[_Expression, ...]
     result: _Expression
     operands: tuple[Any, ...]
-    sizes: Mapping[str, Dim]
-    """The size of each axis."""
-    needed: Sequence[tuple[Formula, str]]
-    """The requirements of einx on sizes, with their reasons."""
+    equations: Sequence[tuple[_AxisGroup, Any]]
+    """The dims of the operands, with their sizes. In this order each has at most one axis whose size does not
+    follow from those before.
+    """
+    sizes: Mapping[str, Any]
+    """The sizes of axes, as far as they are known: those that the call gives by name, until it is solved."""
 
-    def require(self) -> None:
-        for formula, reason in self.needed:
-            self.view.require(formula, reason)
+    def solved(self) -> _Call:
+        """Returns the call with the sizes of all axes, and requires of sizes what einx does.
+
+        A dim is the product of its axes. Where one of them is not known yet, it is the dim divided by the
+        rest.
+        """
+        sizes, error = {**self.sizes}, _axis_size_error()
+        for name, n in sizes.items():
+            require_between(n, 1, _GREATEST, f"the size of the axis {name}", error)
+        for group, n in self.equations:
+            known = math.prod(sizes[axis.name] for axis in group.axes if axis.name in sizes)
+            told = " ".join(axis.name for axis in group.axes) or "1"
+            what = f"in {self.description!r} the size of {told}"
+            missing = [axis.name for axis in group.axes if axis.name not in sizes]
+            for name in missing:
+                sizes[name] = n // known
+                require_between(sizes[name], 1, None, f"the size of the axis {name}", error)
+            (require_multiple if missing else require_equal)(n, known, what, error)
+        return replace(self, sizes=sizes)
 
     def of_axes(self, names: Iterable[str]) -> list[Any]:
-        return [self.view.size(self.sizes[name]) for name in names]
+        return [self.sizes[name] for name in names]
 
     def apart(self, place: int) -> tuple[Any, tuple[str, ...]]:
         """Returns an operand with a dim for each of its axes, and their names."""
@@ -268,8 +237,8 @@ class _Call:
             ones = (n if name in order else 1 for name, n in zip(names, every, strict=True))
             tensor = torch.broadcast_to(torch.reshape(tensor, [*ones]), every)
         if not self.result.is_apart:
-            products = (product([self.sizes[a.name] for a in group.axes]) for group in self.result.groups)
-            tensor = torch.reshape(tensor, [self.view.size(n) for n in products])
+            groups = (self.of_axes(axis.name for axis in group.axes) for group in self.result.groups)
+            tensor = torch.reshape(tensor, [*map(math.prod, groups)])
         return tensor
 
 
@@ -284,78 +253,66 @@ def _call(
     operands: tuple[Any, ...],
     parameters: Mapping[str, Any],
 ) -> _Call:
-    view = _view(operands, parameters)
-    shapes = [_shape(operand, view) for operand in operands]
+    shapes = [*map(_shape, operands)]
     if len(shapes) != len(given):
-        raise _Unsupported
+        raise NotFollowed
     counts = _counts(given, shapes)
     spread = tuple(_spread(expression, counts) for expression in given)
     into = _spread(result, counts)
     if any(len(e.groups) != len(shape) for e, shape in zip(spread, shapes, strict=True)):
-        raise _Unsupported
+        raise NotFollowed
     pairs = zip(spread, shapes, strict=True)
     dims = [pair for e, shape in pairs for pair in zip(e.groups, shape, strict=True)]
-    sizes, needed = _solved(description, dims, _parameters(parameters, (*given, result), view))
-    if not {*into.names} <= sizes.keys():
-        raise _Unsupported
-    return _Call(view, spread, into, operands, sizes, needed)
+    sizes = _parameters(parameters, (*given, result))
+    equations = [*_in_order(dims, {*sizes})]
+    if not {*into.names} <= {*sizes, *(axis.name for group, _ in equations for axis in group.axes)}:
+        raise NotFollowed
+    return _Call(description, spread, into, operands, equations, sizes)
 
 
-def _view(operands: tuple[Any, ...], parameters: Mapping[str, Any]) -> _RecordedSizes | _TracedSizes:
-    values = (*operands, *parameters.values())
-    run = next((v.run for v in values if type(v) in (SymbolicTensor, Size)), None)
-    return _TracedSizes() if run is None else _RecordedSizes(run)
-
-
-def _shape(operand: Any, view: _RecordedSizes | _TracedSizes) -> Sequence[Dim]:
-    if type(operand) is SymbolicTensor:
-        if isinstance(operand.value, Tensor) and not any(row_of(dim) for dim in operand.value.shape):
-            return operand.value.shape
-    elif isinstance(operand, torch.Tensor):
-        sizes: Any = operand.shape  # where it has been written into, they may be symbolic
-        return [*map(view.dim, sizes)]
-    elif type(operand) in (int, float, bool):
+def _shape(operand: Any) -> Sequence[Any]:
+    if isinstance(operand, torch.Tensor):
+        return operand.shape
+    if type(operand) in (int, float, bool):
         return ()
-    raise _Unsupported
+    raise NotFollowed
 
 
-def _parameters(
-    given: Mapping[str, Any], expressions: Iterable[_Expression], view: _RecordedSizes | _TracedSizes
-) -> dict[str, Dim]:
+def _parameters(given: Mapping[str, Any], expressions: Iterable[_Expression]) -> dict[str, Any]:
     """Returns the sizes of axes that the call gives by name; einx ignores names of no axis."""
     axes = {axis.name: axis for expression in expressions for axis in expression.axes}
     found = {}
     for name, value in given.items():
-        if name in _OPTIONS or type(value) not in (int, Size, torch.SymInt):
-            raise _Unsupported
+        if name in _OPTIONS or isinstance(value, bool) or not isinstance(value, int | torch.SymInt):
+            raise NotFollowed
         if name in axes:
             if axes[name].repeated:
-                raise _Unsupported
-            found[name] = view.dim(value)
+                raise NotFollowed
+            found[name] = value
     return found
 
 
 _OPTIONS: Final = frozenset("backend graph keepdims".split())
 
 
-def _counts(given: Iterable[_Expression], shapes: Iterable[Sequence[Dim]]) -> dict[str, int]:
+def _counts(given: Iterable[_Expression], shapes: Iterable[Sequence[Any]]) -> dict[str, int]:
     """Returns how many axes each `...` covers."""
     found: dict[str, int] = {}
     for expression, shape in zip(given, shapes, strict=True):
         several = [g.axes[0].name for g in expression.groups if not g.joined and g.axes[0].repeated]
         if len(several) > 1:
-            raise _Unsupported
+            raise NotFollowed
         for name in several:
             count = len(shape) - len(expression.groups) + 1
             if count < 0 or found.setdefault(name, count) != count:
-                raise _Unsupported
+                raise NotFollowed
     return found
 
 
 def _spread(expression: _Expression, counts: Mapping[str, int]) -> _Expression:
     """Returns the expression with each `...` replaced by the axes that it covers."""
     if not {axis.name for axis in expression.axes if axis.repeated} <= counts.keys():
-        raise _Unsupported
+        raise NotFollowed
     groups: list[_AxisGroup] = []
     for group in expression.groups:
         axes = tuple(one for axis in group.axes for one in _several(axis, counts))
@@ -375,33 +332,15 @@ _GREATEST: Final = 2**31 - 1
 """einx treats sizes that a call gives by name as integers of 32 bits."""
 
 
-def _solved(
-    description: str, dims: list[tuple[_AxisGroup, Dim]], parameters: Mapping[str, Dim]
-) -> tuple[dict[str, Dim], list[tuple[Formula, str]]]:
-    """Returns the sizes of the axes, and the conditions under which these are the sizes, each with the
-    reason.
-
-    A dim is the product of its axes. Where one of them is not known yet, it is the dim divided by the rest.
-    """
-    sizes, needed = {**parameters}, []
-    for name, n in parameters.items():
-        needed.append((all_of((ge(n, 1), le(n, _GREATEST))), f"{n} is no size of the axis {name}"))
+def _in_order(dims: list[tuple[_AxisGroup, Any]], known: set[str]) -> Iterator[tuple[_AxisGroup, Any]]:
+    """Yields the dims such that each has at most one axis whose size does not follow from those before."""
     while dims:
-        ready = [(g, d) for g, d in dims if sum(axis.name not in sizes for axis in g.axes) <= 1]
+        ready = [at for at, (g, _) in enumerate(dims) if sum(a.name not in known for a in g.axes) <= 1]
         if not ready:
-            raise _Unsupported  # several sizes may do
-        group, dim = min(ready, key=lambda pair: len(pair[0].axes))
-        dims.remove((group, dim))
-        whole = product([sizes[axis.name] for axis in group.axes if axis.name in sizes])
-        missing = [axis.name for axis in group.axes if axis.name not in sizes]
-        for name in missing:
-            sizes[name] = found = dim // whole
-            needed.append((ge(found, 1), f"{found} is no size of the axis {name}"))
-        fits = divides(whole, dim) if missing else eq(whole, dim)
-        axes = " ".join(axis.name for axis in group.axes) or "1"
-        told = f"a multiple of {whole}" if missing else whole
-        needed.append((fits, f"in {description!r} {axes} is {told}, and the tensor has {dim} there"))
-    return sizes, needed
+            raise NotFollowed  # several sizes may do
+        group, n = dims.pop(min(ready, key=lambda at: len(dims[at][0].axes)))
+        known.update(axis.name for axis in group.axes)
+        yield group, n
 
 
 # ---- operations
@@ -416,19 +355,19 @@ def _elementwise(name: str, count: int | None) -> Callable[..., Any]:
         given, results = _read(description)
         result = results[0] if results is not None else _whole(given)
         if (results and len(results) > 1) or any(e.marked for e in (*given, result)):
-            raise _Unsupported
+            raise NotFollowed
         if len(given) < 2 or len(given) != (count or len(given)):
-            raise _Unsupported
+            raise NotFollowed
         numbers = [o for o in operands if not isinstance(o, torch.Tensor)]
         tensors = [o for o in operands if isinstance(o, torch.Tensor)]
         if numbers and name not in COMPARING.values() and _matters_how_taken(numbers, tensors):
-            raise _Unsupported
+            raise NotFollowed
         call = _call(description, given, result, operands, parameters)
         named = {axis for expression in call.given for axis in expression.names}
         order = [axis for axis in call.result.names if axis in named]
         if len(order) < len(named) or (numbers and not order):
-            raise _Unsupported
-        call.require()
+            raise NotFollowed
+        call = call.solved()
         function = getattr(torch, name)
         values = [call.aligned(place, order) for place in range(len(operands))]
         found = function(*values) if count else functools.reduce(function, values)
@@ -452,7 +391,7 @@ def _whole(given: tuple[_Expression, ...]) -> _Expression:
     every = {name for expression in given for name in expression.names}
     whole = {expression for expression in given if {*expression.names} == every}
     if len(whole) != 1:
-        raise _Unsupported
+        raise NotFollowed
     return whole.pop()
 
 
@@ -462,7 +401,7 @@ def _reduction(name: str) -> Callable[..., Any]:
     def apply(description: str, operand: Any, **parameters: Any) -> Any:
         given, results = _read(description)
         if len(given) != 1 or (results is not None and (len(results) != 1 or results[0].marked)):
-            raise _Unsupported
+            raise NotFollowed
         expression = given[0]
         if not expression.marked and results:
             expression = expression.marking({*expression.names} - {*results[0].names})
@@ -473,8 +412,8 @@ def _reduction(name: str) -> Callable[..., Any]:
         order = [axis for axis in names if axis not in reduced]
         axes = tuple(place for place, axis in enumerate(names) if axis in reduced)
         if not axes or not {*order} <= {*call.result.names} or (len(axes) > 1 and name == "prod"):
-            raise _Unsupported
-        call.require()
+            raise NotFollowed
+        call = call.solved()
         tensor, _ = call.apart(0)
         return call.finished(getattr(torch, name)(tensor, dim=axes[0] if len(axes) == 1 else axes), order)
 
@@ -488,15 +427,15 @@ def _along_axis(name: str) -> Callable[..., Any]:
         given, results = _read(description)
         result = (results or given)[0]
         if len(given) != 1 or (results is not None and len(results) != 1) or not given[0].marked:
-            raise _Unsupported
+            raise NotFollowed
         call = _call(description, given, result, (operand,), parameters)
         names = call.given[0].names
         axes = [place for place, axis in enumerate(names) if axis in call.given[0].marked]
         if len(axes) != 1 or call.result.marked != call.given[0].marked:
-            raise _Unsupported
+            raise NotFollowed
         if not {*names} <= {*call.result.names}:
-            raise _Unsupported
-        call.require()
+            raise NotFollowed
+        call = call.solved()
         tensor, _ = call.apart(0)
         return call.finished(getattr(torch.nn.functional, name)(tensor, dim=axes[0]), names)
 
@@ -507,11 +446,11 @@ def _id(description: str, *operands: Any, **parameters: Any) -> Any:
     """Returns one tensor, with its dims split, joined, reordered and repeated."""
     given, results = _read(description)
     if len(given) != 1 or results is None or len(results) != 1 or given[0].marked or results[0].marked:
-        raise _Unsupported
+        raise NotFollowed
     call = _call(description, given, results[0], operands, parameters)
     if not {*call.given[0].names} <= {*call.result.names}:
-        raise _Unsupported
-    call.require()
+        raise NotFollowed
+    call = call.solved()
     return call.finished(*call.apart(0))
 
 
@@ -519,17 +458,17 @@ def _dot(description: str, *operands: Any, **parameters: Any) -> Any:
     """Returns products summed along the axes that two tensors have and the result does not."""
     given, results = _read(description)
     if len(given) < 2 or results is None or len(results) != 1 or results[0].marked:
-        raise _Unsupported
+        raise NotFollowed
     marked = {axis for expression in given for axis in expression.marked}
     call = _call(description, given, results[0], operands, parameters)
     counts = Counter(axis for expression in call.given for axis in expression.names)
     summed = {axis for axis in counts if axis not in call.result.names}
     named = {axis for expression in call.given for axis in expression.marked}
     if (marked and named != summed) or any(counts[axis] != 2 for axis in summed):
-        raise _Unsupported
+        raise NotFollowed
     if not all(isinstance(o, torch.Tensor) for o in operands) or len(counts) > len(_LETTERS):
-        raise _Unsupported
-    call.require()
+        raise NotFollowed
+    call = call.solved()
     letters = dict(zip(counts, _LETTERS, strict=False))
     order = [axis for axis in call.result.names if axis in counts]
     tensors = [call.apart(place) for place in range(len(operands))]
@@ -562,52 +501,6 @@ _FOLLOWED: Final[Mapping[str, Callable[..., Any]]] = {
 }
 
 
-# ---- what stands for the functions of einx
-
-
-def plain_functions() -> Mapping[tuple[str, str], Callable[..., Any]]:
-    """Returns the functions themselves, by module and name, once the program has imported einx."""
-    return _plain() if "einx" in sys.modules else {}
-
-
-@functools.cache
-def _plain() -> Mapping[tuple[str, str], Callable[..., Any]]:
-    return {("einx", name): getattr(sys.modules["einx"], name) for name in _FOLLOWED}
-
-
-def _is_recorded(value: Any) -> bool:
-    return type(value) in (SymbolicTensor, Size)
-
-
-def _is_traced(value: Any) -> bool:
-    """Returns whether the value is a size of a trace, or a tensor with one."""
-    sizes = value.shape if isinstance(value, torch.Tensor) else (value,)
-    return any(type(n) is torch.SymInt for n in sizes)
-
-
-def _stand_in(name: str, is_symbolic: Callable[[Any], bool]) -> Callable[..., Any]:
-    """Returns the stand-in for a function of einx: it handles supported calls with symbolic arguments."""
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        symbolic = any(map(is_symbolic, (*args, *kwargs.values())))
-        if symbolic and args and isinstance(args[0], str):
-            with contextlib.suppress(_Unsupported):
-                return _FOLLOWED[name](*args, **kwargs)
-        return _plain()["einx", name](*args, **kwargs)
-
-    return call
-
-
-FUNCTIONS: Final[Mapping[tuple[str, str], Callable[..., Any]]] = {
-    ("einx", name): _stand_in(name, _is_recorded) for name in _FOLLOWED
-}
-"""By module and name, the stand-ins for functions in a recording."""
-TRACED: Final[Mapping[tuple[str, str], Callable[..., Any]]] = {
-    ("einx", name): _stand_in(name, _is_traced) for name in _FOLLOWED
-}
-"""By module and name, the stand-ins for functions in a trace of torch's."""
-
-
 @functools.cache
 def _axis_size_error() -> type[Exception]:
     """Returns a subclass of einx's own error that carries messages of this package."""
@@ -615,6 +508,7 @@ def _axis_size_error() -> type[Exception]:
     return type(error.__name__, (error,), {"__init__": Exception.__init__, "__module__": error.__module__})
 
 
-def refusals() -> tuple[type[Exception], ...]:
-    """Returns the exceptions that einx raises where sizes do not fit."""
-    return (sys.modules["einx"].errors.AxisSizeError,) if plain_functions() else ()
+STAND_INS: Final = StandIns(
+    {f"einx.{name}": function for name, function in _FOLLOWED.items()},
+    lambda: (sys.modules["einx"].errors.AxisSizeError,),
+)
