@@ -29,12 +29,12 @@ def pairs(x, *, width):
     return eval(f"x.unflatten(-1, ({n // width}, {width})).sum(-1)", {"x": x})
 """
 STAND_IN = """
-from anyshape.tracer.plugins.door import NotFollowed, StandIns, require_between, require_multiple
+from anyshape.tracer.plugins.door import UnsupportedCall, PluginFunctions, require_between, require_multiple
 
 def pairs(x, *, width):
     import pairing
     if not isinstance(width, int) or width > 3:
-        raise NotFollowed
+        raise UnsupportedCall
     *_, n = x.shape
     require_between(n, 1, None, "the last size", pairing.Unfit)
     require_multiple(n, width, "the last size", pairing.Unfit)
@@ -44,7 +44,7 @@ def refusals():
     import pairing
     return (pairing.Unfit,)
 
-STAND_INS = StandIns({"pairing.pairs": pairs}, refusals)
+STAND_INS = PluginFunctions({"pairing.pairs": pairs}, refusals)
 """
 
 
@@ -129,7 +129,7 @@ def test_without_the_package_nothing_is_loaded(install: Callable[..., Any]) -> N
     "source, problem",
     [
         ("raise RuntimeError('no')", r"shapes_of_pairing.*cannot be loaded: RuntimeError: no"),
-        ("STAND_INS = 3", "is int, not a StandIns"),
+        ("STAND_INS = 3", "is int, not a PluginFunctions"),
         (STAND_IN.replace("pairs}", "3}"), r"no function as the stand-in for pairing\.pairs"),
         (STAND_IN.replace('"pairing.pairs"', '"torch.add"'), r"torch\.add, not for a function of pairing"),
         (STAND_IN.replace('"pairing.pairs"', '"pairing.triples"'), r"pairing\.triples, which does not exist"),

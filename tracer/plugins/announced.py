@@ -6,7 +6,7 @@ the package is imported:
     [project.entry-points."anyshape.functions"]
     mylib = "mylib.shapes:STAND_INS"
 
-where `STAND_INS` is a `StandIns` of functions in `mylib`.
+where `STAND_INS` is a `PluginFunctions` of functions in `mylib`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ...constraints.terms.rows import row_of
 from ..bytecode.origins import hide
 from ..values.numbers import Size
 from ..values.symbolic import SymbolicTensor
-from .door import NotFollowed, StandIns
+from .door import UnsupportedCall, PluginFunctions
 
 GROUP: Final = "anyshape.functions"
 Functions: TypeAlias = Mapping[tuple[str, str], Callable[..., Any]]
@@ -62,12 +62,12 @@ def _loaded() -> Iterator[str]:
 
 
 @cache
-def _announced(package: str) -> StandIns:
+def _announced(package: str) -> PluginFunctions:
     found = brought(GROUP, package, "stand-ins")
     assert found is not None, package
     table, told, hint = found
-    if not isinstance(table, StandIns):
-        raise BadRules(f"{told} is {type(table).__name__}, not a StandIns", hint)
+    if not isinstance(table, PluginFunctions):
+        raise BadRules(f"{told} is {type(table).__name__}, not a PluginFunctions", hint)
     for name, function in table.functions.items():
         if not name.startswith(f"{package}."):
             raise BadRules(f"{told} has a stand-in for {name}, not for a function of {package}", hint)
@@ -108,7 +108,7 @@ def _instead(
     def call(*args: Any, **kwargs: Any) -> Any:
         values = (*args, *kwargs.values())
         if any(map(is_symbolic, values)) and not any(map(_has_any_rank, values)):
-            with contextlib.suppress(NotFollowed):
+            with contextlib.suppress(UnsupportedCall):
                 return stand_in(*args, **kwargs)
         return plain(*args, **kwargs)
 

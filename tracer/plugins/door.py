@@ -16,12 +16,12 @@ from ...constraints.terms.formula import Formula, all_of, divides, eq, ge, holds
 from ..values.numbers import Size, dim_of
 
 
-class NotFollowed(Exception):
+class UnsupportedCall(Exception):
     """Raised by a stand-in for arguments that it does not support: the function itself is called then."""
 
 
 @dataclass(frozen=True, slots=True)
-class StandIns:
+class PluginFunctions:
     """Stand-ins of a package, by the full names of its functions, `"mylib.add"`."""
 
     functions: Mapping[str, Callable[..., Any]]

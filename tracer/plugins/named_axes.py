@@ -22,7 +22,7 @@ from typing import Any, Final
 
 import torch
 
-from .door import NotFollowed, StandIns, require_between, require_equal, require_multiple
+from .door import UnsupportedCall, PluginFunctions, require_between, require_equal, require_multiple
 
 # ---- descriptions
 
@@ -95,14 +95,14 @@ def _read(description: str) -> tuple[tuple[_Expression, ...], tuple[_Expression,
     """Returns the expressions of the operands, and those of the results, if they are given."""
     sides = description.split("->")
     if len(sides) > 2:
-        raise NotFollowed
+        raise UnsupportedCall
     given, *results = (tuple(map(_expression, side.split(","))) for side in sides)
     expressions = [*given, *(results[0] if results else ())]
     axes = {axis for expression in expressions for axis in expression.axes}
     if len(axes) > len({axis.name for axis in axes}):
-        raise NotFollowed  # marked here and not there, or repeated
+        raise UnsupportedCall  # marked here and not there, or repeated
     if any(len({*expression.names}) < len(expression.names) for expression in expressions):
-        raise NotFollowed  # a diagonal
+        raise UnsupportedCall  # a diagonal
     return given, results[0] if results else None
 
 
@@ -128,7 +128,7 @@ def _axis(word: str, marked: bool) -> _NamedAxis:
     if repeated and name.startswith("[") and name.endswith("]"):
         name, marked = name[1:-1], True
     if not _WORD.fullmatch(name) and not (repeated and not name):
-        raise NotFollowed
+        raise UnsupportedCall
     return _NamedAxis(name or "...", marked, repeated)
 
 
@@ -141,11 +141,11 @@ def _words(text: str) -> Iterator[str]:
             word += letter
         elif word:
             if depth < 0 or not _closes_once(word):
-                raise NotFollowed
+                raise UnsupportedCall
             yield word
             word = ""
     if word:
-        raise NotFollowed
+        raise UnsupportedCall
 
 
 def _closes_once(word: str) -> bool:
@@ -255,18 +255,18 @@ def _call(
 ) -> _Call:
     shapes = [*map(_shape, operands)]
     if len(shapes) != len(given):
-        raise NotFollowed
+        raise UnsupportedCall
     counts = _counts(given, shapes)
     spread = tuple(_spread(expression, counts) for expression in given)
     into = _spread(result, counts)
     if any(len(e.groups) != len(shape) for e, shape in zip(spread, shapes, strict=True)):
-        raise NotFollowed
+        raise UnsupportedCall
     pairs = zip(spread, shapes, strict=True)
     dims = [pair for e, shape in pairs for pair in zip(e.groups, shape, strict=True)]
     sizes = _parameters(parameters, (*given, result))
     equations = [*_in_order(dims, {*sizes})]
     if not {*into.names} <= {*sizes, *(axis.name for group, _ in equations for axis in group.axes)}:
-        raise NotFollowed
+        raise UnsupportedCall
     return _Call(description, spread, into, operands, equations, sizes)
 
 
@@ -275,7 +275,7 @@ def _shape(operand: Any) -> Sequence[Any]:
         return operand.shape
     if type(operand) in (int, float, bool):
         return ()
-    raise NotFollowed
+    raise UnsupportedCall
 
 
 def _parameters(given: Mapping[str, Any], expressions: Iterable[_Expression]) -> dict[str, Any]:
@@ -284,10 +284,10 @@ def _parameters(given: Mapping[str, Any], expressions: Iterable[_Expression]) ->
     found = {}
     for name, value in given.items():
         if name in _OPTIONS or isinstance(value, bool) or not isinstance(value, int | torch.SymInt):
-            raise NotFollowed
+            raise UnsupportedCall
         if name in axes:
             if axes[name].repeated:
-                raise NotFollowed
+                raise UnsupportedCall
             found[name] = value
     return found
 
@@ -301,18 +301,18 @@ def _counts(given: Iterable[_Expression], shapes: Iterable[Sequence[Any]]) -> di
     for expression, shape in zip(given, shapes, strict=True):
         several = [g.axes[0].name for g in expression.groups if not g.joined and g.axes[0].repeated]
         if len(several) > 1:
-            raise NotFollowed
+            raise UnsupportedCall
         for name in several:
             count = len(shape) - len(expression.groups) + 1
             if count < 0 or found.setdefault(name, count) != count:
-                raise NotFollowed
+                raise UnsupportedCall
     return found
 
 
 def _spread(expression: _Expression, counts: Mapping[str, int]) -> _Expression:
     """Returns the expression with each `...` replaced by the axes that it covers."""
     if not {axis.name for axis in expression.axes if axis.repeated} <= counts.keys():
-        raise NotFollowed
+        raise UnsupportedCall
     groups: list[_AxisGroup] = []
     for group in expression.groups:
         axes = tuple(one for axis in group.axes for one in _several(axis, counts))
@@ -337,7 +337,7 @@ def _in_order(dims: list[tuple[_AxisGroup, Any]], known: set[str]) -> Iterator[t
     while dims:
         ready = [at for at, (g, _) in enumerate(dims) if sum(a.name not in known for a in g.axes) <= 1]
         if not ready:
-            raise NotFollowed  # several sizes may do
+            raise UnsupportedCall  # several sizes may do
         group, n = dims.pop(min(ready, key=lambda at: len(dims[at][0].axes)))
         known.update(axis.name for axis in group.axes)
         yield group, n
@@ -355,18 +355,18 @@ def _elementwise(name: str, count: int | None) -> Callable[..., Any]:
         given, results = _read(description)
         result = results[0] if results is not None else _whole(given)
         if (results and len(results) > 1) or any(e.marked for e in (*given, result)):
-            raise NotFollowed
+            raise UnsupportedCall
         if len(given) < 2 or len(given) != (count or len(given)):
-            raise NotFollowed
+            raise UnsupportedCall
         numbers = [o for o in operands if not isinstance(o, torch.Tensor)]
         tensors = [o for o in operands if isinstance(o, torch.Tensor)]
         if numbers and name not in COMPARING.values() and _matters_how_taken(numbers, tensors):
-            raise NotFollowed
+            raise UnsupportedCall
         call = _call(description, given, result, operands, parameters)
         named = {axis for expression in call.given for axis in expression.names}
         order = [axis for axis in call.result.names if axis in named]
         if len(order) < len(named) or (numbers and not order):
-            raise NotFollowed
+            raise UnsupportedCall
         call = call.solved()
         function = getattr(torch, name)
         values = [call.aligned(place, order) for place in range(len(operands))]
@@ -391,7 +391,7 @@ def _whole(given: tuple[_Expression, ...]) -> _Expression:
     every = {name for expression in given for name in expression.names}
     whole = {expression for expression in given if {*expression.names} == every}
     if len(whole) != 1:
-        raise NotFollowed
+        raise UnsupportedCall
     return whole.pop()
 
 
@@ -401,7 +401,7 @@ def _reduction(name: str) -> Callable[..., Any]:
     def apply(description: str, operand: Any, **parameters: Any) -> Any:
         given, results = _read(description)
         if len(given) != 1 or (results is not None and (len(results) != 1 or results[0].marked)):
-            raise NotFollowed
+            raise UnsupportedCall
         expression = given[0]
         if not expression.marked and results:
             expression = expression.marking({*expression.names} - {*results[0].names})
@@ -412,7 +412,7 @@ def _reduction(name: str) -> Callable[..., Any]:
         order = [axis for axis in names if axis not in reduced]
         axes = tuple(place for place, axis in enumerate(names) if axis in reduced)
         if not axes or not {*order} <= {*call.result.names} or (len(axes) > 1 and name == "prod"):
-            raise NotFollowed
+            raise UnsupportedCall
         call = call.solved()
         tensor, _ = call.apart(0)
         return call.finished(getattr(torch, name)(tensor, dim=axes[0] if len(axes) == 1 else axes), order)
@@ -427,14 +427,14 @@ def _along_axis(name: str) -> Callable[..., Any]:
         given, results = _read(description)
         result = (results or given)[0]
         if len(given) != 1 or (results is not None and len(results) != 1) or not given[0].marked:
-            raise NotFollowed
+            raise UnsupportedCall
         call = _call(description, given, result, (operand,), parameters)
         names = call.given[0].names
         axes = [place for place, axis in enumerate(names) if axis in call.given[0].marked]
         if len(axes) != 1 or call.result.marked != call.given[0].marked:
-            raise NotFollowed
+            raise UnsupportedCall
         if not {*names} <= {*call.result.names}:
-            raise NotFollowed
+            raise UnsupportedCall
         call = call.solved()
         tensor, _ = call.apart(0)
         return call.finished(getattr(torch.nn.functional, name)(tensor, dim=axes[0]), names)
@@ -446,10 +446,10 @@ def _id(description: str, *operands: Any, **parameters: Any) -> Any:
     """Returns one tensor, with its dims split, joined, reordered and repeated."""
     given, results = _read(description)
     if len(given) != 1 or results is None or len(results) != 1 or given[0].marked or results[0].marked:
-        raise NotFollowed
+        raise UnsupportedCall
     call = _call(description, given, results[0], operands, parameters)
     if not {*call.given[0].names} <= {*call.result.names}:
-        raise NotFollowed
+        raise UnsupportedCall
     call = call.solved()
     return call.finished(*call.apart(0))
 
@@ -458,16 +458,16 @@ def _dot(description: str, *operands: Any, **parameters: Any) -> Any:
     """Returns products summed along the axes that two tensors have and the result does not."""
     given, results = _read(description)
     if len(given) < 2 or results is None or len(results) != 1 or results[0].marked:
-        raise NotFollowed
+        raise UnsupportedCall
     marked = {axis for expression in given for axis in expression.marked}
     call = _call(description, given, results[0], operands, parameters)
     counts = Counter(axis for expression in call.given for axis in expression.names)
     summed = {axis for axis in counts if axis not in call.result.names}
     named = {axis for expression in call.given for axis in expression.marked}
     if (marked and named != summed) or any(counts[axis] != 2 for axis in summed):
-        raise NotFollowed
+        raise UnsupportedCall
     if not all(isinstance(o, torch.Tensor) for o in operands) or len(counts) > len(_LETTERS):
-        raise NotFollowed
+        raise UnsupportedCall
     call = call.solved()
     letters = dict(zip(counts, _LETTERS, strict=False))
     order = [axis for axis in call.result.names if axis in counts]
@@ -508,7 +508,7 @@ def _axis_size_error() -> type[Exception]:
     return type(error.__name__, (error,), {"__init__": Exception.__init__, "__module__": error.__module__})
 
 
-STAND_INS: Final = StandIns(
+STAND_INS: Final = PluginFunctions(
     {f"einx.{name}": function for name, function in _FOLLOWED.items()},
     lambda: (sys.modules["einx"].errors.AxisSizeError,),
 )
