@@ -27,7 +27,7 @@ from ...constraints.terms.rows import row_of
 from ..bytecode.origins import hide
 from ..values.numbers import Size
 from ..values.symbolic import SymbolicTensor
-from .door import UnsupportedCall, PluginFunctions
+from .door import PluginFunctions, UnsupportedCall
 
 GROUP: Final = "anyshape.functions"
 Functions: TypeAlias = Mapping[tuple[str, str], Callable[..., Any]]

@@ -22,7 +22,7 @@ from typing import Any, Final
 
 import torch
 
-from .door import UnsupportedCall, PluginFunctions, require_between, require_equal, require_multiple
+from .door import PluginFunctions, UnsupportedCall, require_between, require_equal, require_multiple
 
 # ---- descriptions
 
