@@ -252,7 +252,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_a_solver_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ConfigError, match="no solver that can be asked"):
+    with pytest.raises(ConfigError, match="not a known solver"):
         check(halved, "x: [b, h]", second_solver="yices")
     monkeypatch.setitem(VERSIONS, "cvc5", lambda: None)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="cvc5 is not installed"):

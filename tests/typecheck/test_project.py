@@ -115,7 +115,7 @@ def test_a_target_by_name_has_the_inputs_of_the_project(
 
 
 BAD = [
-    (("check", "-i", "x: [b]"), "of one TARGET"),
+    (("check", "-i", "x: [b]"), "to one TARGET"),
     (("check", "--write-baseline"), "--baseline FILE"),
     (("check", "--baseline", "none.json"), "cannot be read"),
     (("check", "-o", "no/such/folder/file"), "cannot be written"),
@@ -180,7 +180,7 @@ def test_a_baseline_from_writing_to_growing_idle(folder: Path, capsys: pytest.Ca
     capsys.readouterr()
     assert main(["check"]) == 0
     told = read(capsys).replace("\n  ", " ")
-    assert "unused-suppression: condition at models.py: `return x.view(x.shape[0], 2, -1)` is no more" in told
+    assert "unused-suppression: condition at models.py: `return x.view(x.shape[0], 2, -1)` is gone" in told
 
 
 # ---- forms

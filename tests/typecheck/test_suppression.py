@@ -150,7 +150,7 @@ def test_what_was_not_looked_at_to_the_end_may_need_it(source: Path) -> None:
 
 def test_misspelt_codes(source: Path) -> None:
     (found,) = idle(suppressed([report(source, visited=(line_of("[conditon]"),))], all=True))
-    assert found == (line_of("[conditon]"), "'conditon' is no code of a finding, did you mean 'condition'")
+    assert found == (line_of("[conditon]"), "'conditon' is not a code of findings, did you mean 'condition'")
 
 
 def test_an_idle_comment_is_marked_in_its_line(source: Path) -> None:
@@ -176,7 +176,7 @@ def test_codes_of_the_project(source: Path, tmp_path: Path) -> None:
     one = report(source, (Code.CONDITION, 9), (Code.RAISES, 9))
     marked = suppressed([one], project, all=True)
     assert by(marked) == ["project", ""]
-    assert idle(marked)[1:] == [(4, "no finding is no-rule")]
+    assert idle(marked)[1:] == [(4, "there is no finding no-rule")]
     assert marked[0].findings[-1].origin.file == str(tmp_path / "pyproject.toml")
     assert idle(suppressed([one], project, all=False)) == []
 

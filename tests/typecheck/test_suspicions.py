@@ -36,7 +36,7 @@ def test_they_are_asked_for_by_name() -> None:
     assert wanted([]) == ON
     assert wanted(["idle-branch"]) == ON | {Code.IDLE_BRANCH}
     assert wanted(["all"]) == set(SUSPICIONS)
-    with pytest.raises(TargetError, match="'idle' is no suspicion; there are row-column"):
+    with pytest.raises(TargetError, match="'idle' is not a known suspicion; there are row-column"):
         wanted(["idle"])
 
 

@@ -34,7 +34,7 @@ def named(solver: str) -> str:
     """The solver with its version. Raises ConfigError where it cannot be asked."""
     installed: Callable[[], str | None] | None = VERSIONS.get(solver)
     if installed is None:
-        raise ConfigError(f"{solver!r} is no solver that can be asked", f"there is {', '.join(VERSIONS)}")
+        raise ConfigError(f"{solver!r} is not a known solver", f"there is {', '.join(VERSIONS)}")
     version = installed()
     if version is None:
         raise ConfigError(f"{solver} is not installed", f"pip install 'anyshape[{solver}]'")

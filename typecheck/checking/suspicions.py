@@ -62,7 +62,8 @@ def wanted(names: Collection[str]) -> frozenset[Code]:
     codes = {code.value: code for code in SUSPICIONS}
     for name in names:
         if name != ALL and name not in codes:
-            raise TargetError(f"{name!r} is no suspicion", f"there are {', '.join(codes)}, and {ALL}")
+            known = f"there are {', '.join(codes)}, and {ALL}"
+            raise TargetError(f"{name!r} is not a known suspicion", known)
     return frozenset(SUSPICIONS if ALL in names else {*ON, *(codes[name] for name in names)})
 
 

@@ -27,7 +27,7 @@ def add(commands: Commands) -> None:
     )
     add_target(parser)
     parser.add_argument(
-        "--format", choices=("text", "json"), default="text", help="form of the answer (text)"
+        "--format", choices=("text", "json"), default="text", help="format of the answer (default: text)"
     )
     parser.set_defaults(run=run)
 

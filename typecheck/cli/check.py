@@ -54,20 +54,20 @@ def add(commands: Commands) -> None:
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Adds the options for the target of the check and the form of the report."""
     add_target(parser, optional=True)
-    parser.add_argument("--format", choices=FORMATS, default="text", help="form of the report (text)")
+    parser.add_argument(
+        "--format", choices=FORMATS, default="text", help="format of the report (default: text)"
+    )
     parser.add_argument("--output", "-o", metavar="FILE", type=Path, help="write the report into a file")
     parser.add_argument("--shapes", action="store_true", help="show the shape of every intermediate value")
     parser.add_argument(
         "--explain",
         choices=("short", "full"),
         default="short",
-        help="list the steps to a finding that change sizes, or all steps (short)",
+        help="list the steps to a finding that change sizes, or all steps (default: short)",
     )
     names = [*(code.value for code in SUSPICIONS), "all"]
     help = f"also look for likely mistakes in programs that run: {', '.join(names)}"
-    parser.add_argument(
-        "--suspect", action="append", choices=names, metavar="CODE", default=[], help=help
-    )
+    parser.add_argument("--suspect", action="append", choices=names, metavar="CODE", default=[], help=help)
     parser.add_argument(
         "--second-solver", choices=("cvc5",), help="put the deciding questions to a second solver, too"
     )
@@ -114,9 +114,9 @@ def run(options: argparse.Namespace, read: set[str] | None = None) -> int:
 def _dump(options: argparse.Namespace) -> int:
     """The system of the one target that is named."""
     if options.target is None:
-        raise ConfigError("--dump needs to know of what", "name a TARGET")
+        raise ConfigError("--dump needs a target", "name a TARGET")
     if options.server is not None:
-        raise ConfigError("--dump asks no service", "leave out --server")
+        raise ConfigError("--dump cannot be combined with --server", "leave out --server")
     budget = 30.0 if options.budget is None else options.budget
     with running_for(budget) as tell:
         from .dumping import dump
@@ -140,7 +140,7 @@ def _jobs(options: argparse.Namespace, project: Project | None) -> Sequence[Conf
     """Returns the jobs that the command line names, else those that the project lists."""
     if options.target is None:
         if options.inputs or options.assume:
-            raise ConfigError("--input and --assume are of one TARGET, and none is named")
+            raise ConfigError("--input and --assume apply to one TARGET, and none is named")
         if project is None or not project.jobs:
             raise ConfigError("there is nothing to check", "name a TARGET, or list targets in pyproject.toml")
         return [_with_options(job, options) for job in project.jobs]
@@ -163,7 +163,7 @@ def _baseline(options: argparse.Namespace, project: Project | None) -> Baseline 
     path = options.baseline.absolute() if options.baseline else project.baseline if project else None
     if options.write_baseline:
         if path is None:
-            raise ConfigError("--write-baseline needs to know where", "say --baseline FILE as well")
+            raise ConfigError("--write-baseline needs a file", "say --baseline FILE as well")
         return baselines.read(path) if path.exists() else Baseline(path)
     return None if path is None else baselines.read(path)
 

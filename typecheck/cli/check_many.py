@@ -44,21 +44,27 @@ def add(commands: Commands) -> None:
         type=int,
         metavar="N",
         default=os.cpu_count() or 2,
-        help="programs checked at a time (processors)",
+        help="programs checked at a time (default: number of processors)",
     )
     parser.add_argument(
-        "--executor", choices=("local", "ray"), default="local", help="where the checks run (local)"
+        "--executor", choices=("local", "ray"), default="local", help="where the checks run (default: local)"
     )
     parser.add_argument("--ray-address", metavar="ADDRESS", default="", help="address of a running cluster")
-    parser.add_argument("--budget", type=seconds, metavar="S", help="seconds for each program (30)")
+    parser.add_argument("--budget", type=seconds, metavar="S", help="seconds for each program (default: 30)")
     parser.add_argument(
-        "--memory-mb", type=int, metavar="MB", default=8192, help="memory for each program (8192)"
+        "--memory-mb", type=int, metavar="MB", default=8192, help="memory for each program (default: 8192)"
     )
     parser.add_argument(
-        "--grace", type=seconds, metavar="S", default=60.0, help="further seconds to load each program (60)"
+        "--grace",
+        type=seconds,
+        metavar="S",
+        default=60.0,
+        help="further seconds to load each program (default: 60)",
     )
     parser.add_argument("--no-cache", action="store_true", help="neither read nor write the cache of results")
-    parser.add_argument("--format", choices=FORMATS, default="text", help="form of the reports (text)")
+    parser.add_argument(
+        "--format", choices=FORMATS, default="text", help="format of the reports (default: text)"
+    )
     parser.add_argument("--output", "-o", metavar="FILE", type=Path, help="write the reports into a file")
     parser.set_defaults(run=run)
 

@@ -68,7 +68,11 @@ def add_target(parser: argparse.ArgumentParser, *, optional: bool = False) -> No
         "--assume", "-a", action="append", metavar="TEXT", default=[], help='an assumption: "h %% 32 == 0"'
     )
     parser.add_argument(
-        "--budget", type=seconds, default=30.0, metavar="S", help="seconds until the answer is unknown (30)"
+        "--budget",
+        type=seconds,
+        default=30.0,
+        metavar="S",
+        help="seconds until the answer is unknown (default: 30)",
     )
 
 

@@ -35,7 +35,7 @@ def run(options: argparse.Namespace) -> int:
     codes = [code.value for code in Code]
     if options.code not in codes:
         hint = suggestion(options.code, codes) or "`anyshape explain` lists them"
-        raise ConfigError(f"{options.code!r} is no code of a finding", hint)
+        raise ConfigError(f"{options.code!r} is not a code of findings", hint)
     print(explanation(Code(options.code), colour=coloured(sys.stdout)), end="")
     return 0
 

@@ -41,10 +41,14 @@ def add(commands: Commands) -> None:
         "--assume", "-a", action="append", metavar="TEXT", default=[], help='an assumption: "x_0 <= 64"'
     )
     parser.add_argument(
-        "--budget", type=seconds, default=30.0, metavar="S", help="seconds until the answer is unknown (30)"
+        "--budget",
+        type=seconds,
+        default=30.0,
+        metavar="S",
+        help="seconds until the answer is unknown (default: 30)",
     )
     parser.add_argument(
-        "--format", choices=("text", "json"), default="text", help="form of the answer (text)"
+        "--format", choices=("text", "json"), default="text", help="format of the answer (default: text)"
     )
     parser.set_defaults(run=run)
 
@@ -55,9 +59,7 @@ def run(options: argparse.Namespace) -> int:
         from ..checking.inference import infer
 
         examples = read(options.examples)
-        found = infer(
-            options.target, examples, assume=options.assume, budget_s=options.budget, progress=tell
-        )
+        found = infer(options.target, examples, assume=options.assume, budget_s=options.budget, progress=tell)
     if options.format == "json":
         print(json.dumps(found.to_json(), indent=2))
     else:

@@ -27,7 +27,7 @@ def add(commands: Commands) -> None:
     parser.add_argument("--maximal", type=int, metavar="N", default=0, help="list the first N migrations")
     parser.add_argument("--source", action="store_true", help="print the program with all its types")
     parser.add_argument(
-        "--format", choices=("text", "json"), default="text", help="form of the answer (text)"
+        "--format", choices=("text", "json"), default="text", help="format of the answer (default: text)"
     )
     parser.set_defaults(run=run)
 

@@ -22,14 +22,18 @@ _EXTRA: Final = "the service needs more packages: pip install 'anyshape[service]
 def add(commands: Commands) -> None:
     parser = command(commands, "serve", "run the service that models are sent to", _EPILOG)
     add_store(parser)
-    parser.add_argument("--host", help="address to listen at (127.0.0.1)")
-    parser.add_argument("--port", type=int, help="port to listen at (8765); 0 for any")
-    parser.add_argument("--workers", type=int, metavar="N", help="checks at a time (processors less one)")
-    parser.add_argument("--executor", choices=("local", "ray"), help="where checks run (local)")
+    parser.add_argument("--host", help="address to listen at (default: 127.0.0.1)")
+    parser.add_argument("--port", type=int, help="port to listen at (default: 8765); 0 for any")
+    parser.add_argument(
+        "--workers", type=int, metavar="N", help="checks at a time (default: number of processors - 1)"
+    )
+    parser.add_argument("--executor", choices=("local", "ray"), help="where checks run (default: local)")
     parser.add_argument(
         "--insecure", action="store_true", default=None, help="serve other machines without tokens"
     )
-    parser.add_argument("--log-format", choices=("json", "text"), help="form of the log on stderr (json)")
+    parser.add_argument(
+        "--log-format", choices=("json", "text"), help="format of the log on stderr (default: json)"
+    )
     parser.set_defaults(run=run)
 
 
@@ -37,7 +41,7 @@ def add_store(parser: argparse.ArgumentParser) -> None:
     """Adds the options for the settings and the database."""
     parser.add_argument("--config", metavar="FILE", type=Path, help="file of settings, in TOML")
     parser.add_argument(
-        "--data", metavar="FOLDER", type=Path, help="folder of the database (anyshape-service)"
+        "--data", metavar="FOLDER", type=Path, help="folder of the database (default: anyshape-service)"
     )
     parser.add_argument("--database", metavar="URL", help="use PostgreSQL instead: postgresql+psycopg://…")
 

@@ -26,7 +26,10 @@ def add(commands: Commands) -> None:
     )
     parser.add_argument("file", metavar="FILE.json", help="a spec as JSON, or - for the standard input")
     parser.add_argument(
-        "--to", choices=("torch", "anyshape"), default="anyshape", help="schema of the output (anyshape)"
+        "--to",
+        choices=("torch", "anyshape"),
+        default="anyshape",
+        help="schema of the output (default: anyshape)",
     )
     parser.set_defaults(run=run)
 

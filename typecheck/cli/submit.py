@@ -39,9 +39,11 @@ def add(commands: Commands) -> None:
         "--no-wait", action="store_true", help="print the id of the check and do not wait for it"
     )
     parser.add_argument(
-        "--priority", choices=("low", "normal", "high"), help="priority of the check (normal)"
+        "--priority", choices=("low", "normal", "high"), help="priority of the check (default: normal)"
     )
-    parser.add_argument("--format", choices=FORMATS, default="text", help="form of the report (text)")
+    parser.add_argument(
+        "--format", choices=FORMATS, default="text", help="format of the report (default: text)"
+    )
     parser.set_defaults(run=run)
 
 

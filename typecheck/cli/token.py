@@ -23,12 +23,12 @@ def add(commands: Commands) -> None:
     actions = parser.add_subparsers(metavar="ACTION", required=True)
     create = actions.add_parser("create", help="create a token and print it")
     create.add_argument("name", metavar="NAME")
-    create.add_argument("--tenant", default="", help="tenant whose checks it sees (NAME)")
+    create.add_argument("--tenant", default="", help="tenant whose checks it sees (default: NAME)")
     create.add_argument(
         "--priority",
         choices=("low", "normal", "high"),
         default="normal",
-        help="highest priority of its checks (normal)",
+        help="highest priority of its checks (default: normal)",
     )
     create.add_argument("--per-minute", type=int, metavar="N", help="requests per minute, at most")
     create.add_argument("--upload-mb", type=float, metavar="MB", help="size of an upload, at most")

@@ -230,7 +230,7 @@ def _code(name: str) -> Code:
     except ValueError:
         known = [str(known) for known in Code]
         hint = suggestion(name, known) or f"the codes are {', '.join(known)}"
-        raise _Wrong(f"names {name!r}, which is no code of a finding", hint) from None
+        raise _Wrong(f"names {name!r}, which is not a code of findings", hint) from None
 
 
 def _suspicions(value: Any) -> tuple[str, ...]:
@@ -239,7 +239,7 @@ def _suspicions(value: Any) -> tuple[str, ...]:
     for name in names:
         if name not in known:
             hint = suggestion(name, known) or f"there are {', '.join(known)}"
-            raise _Wrong(f"names {name!r}, which is no suspicion", hint)
+            raise _Wrong(f"names {name!r}, which is not a known suspicion", hint)
     return names
 
 

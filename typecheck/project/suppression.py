@@ -57,11 +57,11 @@ def suppressed(
         idle += sources.idle(reports)
         if project is not None:
             unused = (item for item in ignored.items() if item[0] not in used)
-            idle += (_idle(f"no finding is {c.value}", _line(project, n)) for c, n in unused)
+            idle += (_idle(f"there is no finding {c.value}", _line(project, n)) for c, n in unused)
     if baseline is not None:
         known = baseline.idle({report.target for report in reports})
         file = str(baseline.path)
-        idle += (_idle(f"{k.code} at {k.file}: `{k.line}` is no more", Origin(file)) for k in known)
+        idle += (_idle(f"{k.code} at {k.file}: `{k.line}` is gone", Origin(file)) for k in known)
     if idle and marked:
         marked[-1] = replace(marked[-1], findings=(*marked[-1].findings, *idle))
     return marked
@@ -152,7 +152,7 @@ class _Sources:
                 what = f"{name} is not found here" if name else "nothing is found here"
                 if name and name not in known:
                     hint = suggestion(name, known)
-                    what = f"{name!r} is no code of a finding" + (f", {hint.rstrip('?')}" if hint else "")
+                    what = f"{name!r} is not a code of findings" + (f", {hint.rstrip('?')}" if hint else "")
                 yield _idle(what, comment.origin(source.lines[comment.line - 1]))
 
 

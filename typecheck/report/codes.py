@@ -41,19 +41,19 @@ class Code(StrEnum):
         code._value_, code.severity, code.summary, code.suspected = name, severity, summary, suspected
         return code
 
-    SHAPE_MISMATCH = "shape-mismatch", ERROR, "a call that no declared input gets through"
-    CONDITION = "condition", WARNING, "a call that some of the declared inputs do not get through"
+    SHAPE_MISMATCH = "shape-mismatch", ERROR, "a call that fails for every declared input"
+    CONDITION = "condition", WARNING, "a call that fails for some of the declared inputs"
     RAISES = "raises", WARNING, "an assert or a raise of the program itself that sizes decide"
     APPROXIMATE = "approximate", WARNING, "an operator whose law is not known exactly"
-    NO_RULE = "no-rule", WARNING, "an operator of which nothing is known"
+    NO_RULE = "no-rule", WARNING, "an operator without a rule"
     TRACE_LIMIT = "trace-limit", WARNING, "a bound of the trace that the model does not need"
     BOUNDED_RANK = "bounded-rank", WARNING, "a rank that is looked at up to a bound"
     INCOMPLETE = "incomplete", WARNING, "a part of the program that was not looked at"
     DATA = "data", NOTE, "an error that the data alone decide"
     CHANGED_STATE = "changed-state", NOTE, "attributes of the model that a run assigns"
-    CONTRADICTED = "contradicted", WARNING, "a run of the program that is not what was claimed"
+    CONTRADICTED = "contradicted", WARNING, "a run of the program that contradicts the verdict"
     NOT_REPLAYED = "not-replayed", NOTE, "an example that could not be tried on the program"
-    REVEALED = "revealed", NOTE, "the shape of a value that the program asks to be told"
+    REVEALED = "revealed", NOTE, "the shape of a value that the program asks for"
     ROW_COLUMN = "row-column", WARNING, "a column and a row that broadcast to a square", UNASKED
     LOSS_BROADCAST = "loss-broadcast", WARNING, "a loss of two tensors of different shapes", UNASKED
     SWAPPED_SIZES = (
@@ -65,9 +65,9 @@ class Code(StrEnum):
     MIXED_BATCH = "mixed-batch", WARNING, "a view in which samples of the batch share a row", ASKED
     IDLE_BRANCH = "idle-branch", NOTE, "a branch on sizes that always goes one way", ASKED
     LOST_PRECISION = (
-        "lost-precision", NOTE, "an operator that leaves later shapes unknown, or less than exact", ASKED
+        "lost-precision", NOTE, "an operator after which shapes are unknown, or not exact", ASKED
     )  # fmt: skip
-    UNUSED_SUPPRESSION = "unused-suppression", WARNING, "a suppression of findings that there are none of"
+    UNUSED_SUPPRESSION = "unused-suppression", WARNING, "a suppression that matches no finding"
     INTERNAL_ERROR = "internal-error", ERROR, "this checker is wrong here; please report it"
 
 
