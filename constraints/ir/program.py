@@ -5,7 +5,6 @@ Plain data: no torch, no solver. `verify` states the laws; `to_json` and `from_j
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import astuple, dataclass
 from fractions import Fraction
 from itertools import count
@@ -92,6 +91,17 @@ class Node(Struct, frozen=True):
     given: tuple[tuple[Argument, bool], ...] = ()
     """The conditions, with their truths, under which the call is made at all: a branch of `torch.cond`."""
 
+    @property
+    def refs(self) -> list[Ref]:
+        """Returns every reference in the arguments, from left to right."""
+        found: list[Ref] = []
+        for _, argument in self.args:
+            if type(argument) is Ref:
+                found.append(argument)
+            elif isinstance(argument, _COMPOSED):
+                found += refs(argument)
+        return found
+
     def get(self, name: str) -> Argument | None:
         """Returns the argument of this name; None where there is none."""
         for key, argument in self.args:
@@ -168,17 +178,20 @@ def _make(made: set[int], id: int, where: str) -> None:
     made.add(id)
 
 
-def refs(argument: Argument) -> Iterator[Ref]:
+def refs(argument: Argument) -> list[Ref]:
     """Every reference in an argument, from left to right."""
-    if isinstance(argument, Ref):
-        yield argument
+    if type(argument) is Ref:
+        return [argument]
+    found: list[Ref] = []
     for part in parts_of(argument):
         if type(part) is Ref:
-            yield part
-        elif isinstance(part, tuple | Slice):
-            yield from refs(part)
+            found.append(part)
+        elif isinstance(part, _COMPOSED):
+            found += refs(part)
+    return found
 
 
+_COMPOSED: Final = (tuple, Slice)
 _NUMBERS: Final = frozenset({int})
 
 

@@ -448,7 +448,7 @@ class Recording(Recorder):
         self._over = False
         self._catching = False
         """Whether the requirements of a call are being examined whose refusal the program would catch."""
-        self._warns = _handling_of_warnings()
+        self._filters, self._warns = [*warnings.filters], _handling_of_warnings()
         """The handling of warnings when the run begins."""
         self.failed = False
         """Whether an error of the program's has ended the run whose type is not that of a refusal."""
@@ -988,7 +988,8 @@ class Recording(Recorder):
             data = args[1] if isinstance(args[1], SymbolicTensor) else self._in_place_of(args[1])
             if not isinstance(tensor, SymbolicTensor):
                 tensor = self._overwrite(tensor, SymbolicTensor(self, data.value, data.ref, tensor.dtype))
-            tensor.value, tensor.ref, tensor.memory = data.value, data.ref, Within(data.memory, 0)
+            tensor.value, tensor.ref = data.value, data.ref
+            tensor.lies_in(Within(data.memory, 0))
         return None
 
     def operator(self, spelling: str, args: tuple[Any, ...], kwargs: dict[str, Any], func: Any = None) -> Any:
@@ -1002,16 +1003,18 @@ class Recording(Recorder):
             self.spread = self.spread.after(spelling, args, kwargs, caller())
         if torch.is_autocast_enabled(self.kernels):
             args, kwargs = autocast.cast(self, canonical(spelling), args, kwargs)
-        if _handling_of_warnings() != self._warns and canonical(spelling) not in _SILENT:
-            self.give_up(f"whether {canonical(spelling)} warns decides what the program does")
         op = canonical(spelling)
+        if op not in _SILENT and self._handles_warnings_otherwise():
+            self.give_up(f"whether {op} warns decides what the program does")
         if op in listed.TAKING:
             args = listed.with_tensors(self, op, args)
         if (written := _written(op, args, kwargs)) is not None and self._stands_in(written):
             args, kwargs = self.present(args), self.present(kwargs)
             written = _written(op, args, kwargs)
         call = CallKey(self, spelling, args, kwargs)
-        found = self.generator.known.repeated.get(call.key)
+        known = self.generator.known
+        key = call.key, *known.origins(call.values)
+        found = known.repeated.get(key)
         if found is not None and not self.loops.ended:
             return self._repeat(found, call, args)
         if op in COUNTED and (several := COUNTED[op](args, kwargs)) is not None:
@@ -1024,7 +1027,7 @@ class Recording(Recorder):
         named = {k: self.lower(v, ids) for k, v in kwargs.items()}
         generator = self.generator
         lowered = tensors((*values, *named.values()))
-        generator.contents.about((t, ids[id(t)].id) for t in lowered if id(t) in ids)
+        generator.contents.about([(t, ids[id(t)].id) for t in lowered if id(t) in ids])
         generator.node = index = len(self.nodes)
         origin = here(self.names)
         # The node's place is taken before its rule runs, so that branches inside the rule come after it.
@@ -1048,7 +1051,7 @@ class Recording(Recorder):
         ) and not isinstance(result, Number):
             told = tuple([(k, self.argument(v, slots)) for k, v in arguments.items()])
             answered = FinishedCall.of(op, told, result, is_view(op, arguments), writes)
-            generator.known.repeated[call.key] = answered
+            generator.known.repeated[key] = answered
         if result is None:
             result = estimated(self, func, args, kwargs)
         if counts and isinstance(result, Tensor):
@@ -1079,6 +1082,12 @@ class Recording(Recorder):
         if is_view(op, arguments):
             remember(self.nodes[index], args, before_call, lifted)
         return lifted
+
+    def _handles_warnings_otherwise(self) -> bool:
+        """Returns whether a warning shows other effects than at the beginning of the run."""
+        if warnings.filters == self._filters and shows_warnings() == self._warns[0]:
+            return False
+        return _handling_of_warnings() != self._warns
 
     def _ask(
         self, op: str, args: tuple[Value, ...], kwargs: dict[str, Value]
@@ -1383,7 +1392,7 @@ class Recording(Recorder):
         """Returns a symbolic tensor for a real one, in its memory."""
         symbolic = self.lifted(tensor)
         if (memory := self.memory_of(tensor)) is not None:
-            symbolic.memory = memory
+            symbolic.lies_in(memory)
         return symbolic
 
     def made(self, tensor: torch.Tensor, frame: FrameType) -> torch.Tensor:

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Final, TypeAlias
 
 from ...constraints.ir.language import Dynamic, Tensor, tensors
-from ...constraints.ir.program import Node, Origin, refs
+from ...constraints.ir.program import Node, Origin
 from ...constraints.ir.system import Path, System
 from ...constraints.terms.dims import Dim, Symbol, Term, coefficients, lone_atom, symbols
 from ..facade import Report
@@ -33,7 +33,7 @@ class ReportPath:
 
     def operands(self, node: Node) -> list[tuple[int, Tensor]]:
         """The tensors that a call takes, with their ids."""
-        found = dict.fromkeys(r.id for r in refs(tuple(argument for _, argument in node.args)))
+        found = dict.fromkeys(r.id for r in node.refs)
         values = self.path.values
         return [(id, value) for id in found if isinstance(value := values[id], Tensor)]
 
@@ -138,7 +138,7 @@ def swapped_sizes(subject: ReportPath) -> Suspected:
     report = subject.report
     for given in subject.path.program.inputs:
         shape = given.type.shape if isinstance(given.type, Tensor) else ()
-        names = [name for dim in shape if (name := _name(dim)) in report.dims]
+        names = [name for dim in shape if type(dim) is Term and (name := _name(dim)) in report.dims]
         for place, name in enumerate(names):
             equals = report.dims[name].equals
             other = _name(equals) if equals is not None else ""
@@ -179,8 +179,9 @@ def batch_softmax(subject: ReportPath) -> Suspected:
     """softmax over dim 0 of [b, …]: the samples compete."""
     batch = subject.batch
     for node in subject.path.program.nodes:
-        dim = node.get("dim")
-        if node.op in ("softmax", "log_softmax", "softmin") and isinstance(dim, int) and batch:
+        if node.op not in ("softmax", "log_softmax", "softmin") or not batch:
+            continue
+        if isinstance(dim := node.get("dim"), int):
             for _, value in subject.operands(node):
                 if value.rank > 1 and dim in (0, -value.rank) and _name(value.shape[0]) == batch:
                     message = f"{node.op} over dimension 0 of {value}, which is the batch"
@@ -191,8 +192,9 @@ def mixed_batch(subject: ReportPath) -> Suspected:
     """[b, …] viewed so that samples share a row: the first size is no multiple of b any more."""
     batch = subject.batch
     for node in subject.path.program.nodes:
-        operands = subject.operands(node)
-        if node.op not in ("view", "reshape", "flatten") or not operands or not batch:
+        if node.op not in ("view", "reshape", "flatten") or not batch:
+            continue
+        if not (operands := subject.operands(node)):
             continue
         (_, before), *_ = operands
         for result in (t for r in node.results for t in tensors(subject.path.values[r])):
@@ -229,7 +231,7 @@ def lost_precision(subject: ReportPath) -> Suspected:
         reached = {*nodes[note.node].results}
         concerned = unknown = 0
         for node in nodes[note.node + 1 :]:
-            if any(r.id in reached for r in refs(tuple(a for _, a in node.args))):
+            if any(r.id in reached for r in node.refs):
                 reached.update(node.results)
                 concerned += 1
                 unknown += any(isinstance(subject.path.values[r], Dynamic) for r in node.results)

@@ -338,7 +338,7 @@ def shapes(system: System) -> tuple[Shape, ...]:
             node.op,
             tuple([flow.text(r) for r in node.results]),
             node.origin,
-            flow.operands(tuple([argument for _, argument in node.args])),
+            flow.operands(node.refs),
         )
         for index, node in enumerate(path.program.nodes)
         if node.results
@@ -350,8 +350,9 @@ class _ValueOrigins:
 
     def __init__(self, path: Path) -> None:
         self.values = path.values
-        makers = [(r, index) for index, node in enumerate(path.program.nodes) for r in node.results]
-        self._made: dict[int, tuple[int | None, str]] = {r: (index, "") for r, index in makers}
+        self._made: dict[int, tuple[int | None, str]] = {
+            r: (index, "") for index, node in enumerate(path.program.nodes) for r in node.results
+        }
         """By value, the call that made it, or the name of the input that it is."""
         for given in path.program.inputs:
             if not given.parameter:
@@ -370,14 +371,17 @@ class _ValueOrigins:
             text = self._texts[key] = readable(value)
         return text
 
-    def operands(self, argument: Argument) -> tuple[Operand, ...]:
-        """Returns the operands that an argument refers to, each value once and without parameters."""
+    def operands(self, given: Iterable[Ref]) -> tuple[Operand, ...]:
+        """Returns the operands among these references, each value once and without parameters."""
         made, known = self._made, self._operands
-        found = [id for id in dict.fromkeys([ref.id for ref in refs(argument)]) if id in made]
-        for id in found:
-            if id not in known:
-                known[id] = Operand(self.text(id), *made[id])
-        return tuple([known[id] for id in found])
+        found: dict[int, Operand] = {}
+        for ref in given:
+            id = ref.id
+            if id in known:
+                found[id] = known[id]
+            elif id in made:
+                found[id] = known[id] = Operand(self.text(id), *made[id])
+        return tuple(found.values())
 
 
 def outputs(system: System) -> tuple[Output, ...]:
@@ -416,7 +420,7 @@ def _operands(path: Path | None) -> Iterator[tuple[str, tuple[Operand, ...]]]:
     if path is not None:
         flow = _ValueOrigins(path)
         for name, argument in path.program.outputs:
-            yield name, flow.operands(argument)
+            yield name, flow.operands(refs(argument))
 
 
 def _when(path: Path) -> str:
