@@ -121,10 +121,11 @@ def require_elements(c: Context, op: str, named: Named, result: Any, unchecked: 
 
 
 def _require_operands(c: Context, op: str, named: Named, result: Any) -> None:
+    nothing = _repeats_nothing(named) if op == "repeat_interleave" else False
     for name, low, high in RANGES.get(op, ()):
         operand = named.get(name)
         if operand is not None:
-            _require_between(c, op, operand, low, high)
+            _require_between(c, op, operand, low, high, nothing)
             require_some(c, op, operand, low, high)
             if not isinstance(operand, Tensor):
                 break
@@ -173,7 +174,15 @@ def _require_operands(c: Context, op: str, named: Named, result: Any) -> None:
         operand = named.get(name)
         if op not in DIVISIONS or getattr(operand, "dtype", None) in WHOLE:
             is_valid = partial(_is_valid, op, name)
-            require_data(c, op, operand, is_valid, numbers=_are_valid(c, op, operand))
+            require_data(c, op, operand, is_valid, unchecked=nothing, numbers=_are_valid(c, op, operand))
+
+
+def _repeats_nothing(named: Named) -> Formula:
+    """Returns the sizes at which the single number that a tensor of repeats may have is not looked at."""
+    input, dim = named["input"], named.get("dim")
+    if not isinstance(input, Tensor) or not isinstance(named.get("repeats"), Tensor):
+        return False
+    return eq(input.numel if dim is None else input.shape[dim], 0)
 
 
 def _is_valid(op: str, name: str, number: float) -> bool | None:
@@ -263,14 +272,16 @@ def _begins_at_zero(piece: Piece) -> bool:
     return piece.term is not None and in_order and piece.over == 1 and substitute(piece.term, first) == 0
 
 
-def _require_between(c: Context, op: str, operand: Any, low: int | None, high: Dim | None) -> None:
+def _require_between(
+    c: Context, op: str, operand: Any, low: int | None, high: Dim | None, unchecked: Formula = False
+) -> None:
     limits = f"{low} or more" if high is None else f"from {low} to {high}"
     if isinstance(operand, float) and not isinstance(high, Term):
         fits = (low is None or operand >= low) and (high is None or operand <= high)
         return c.require(fits, f"{op} takes numbers of {limits}")
-    if not isinstance(high, Term) and _require_computed(c, op, operand, low, high, limits):
+    if not isinstance(high, Term) and _require_computed(c, op, operand, low, high, limits, unchecked):
         return
-    for piece, ends, nowhere in _parts(c, op, operand, operand):
+    for piece, ends, nowhere in _parts(c, op, operand, operand, unchecked):
         inside = all_of(
             (
                 *(ge(end, low * piece.over) for end in ends[0] if low is not None),
@@ -281,7 +292,7 @@ def _require_between(c: Context, op: str, operand: Any, low: int | None, high: D
 
 
 def _require_computed(
-    c: Context, op: str, operand: Any, low: int | None, high: int | None, limits: str
+    c: Context, op: str, operand: Any, low: int | None, high: int | None, limits: str, unchecked: Formula
 ) -> bool:
     """Requires that each number that becomes an element is allowed. Returns whether that says it all."""
     if not isinstance(operand, Tensor) or operand.elements is None or operand.dtype not in INTEGRAL:
@@ -293,8 +304,9 @@ def _require_computed(
     valid = [one.valid(lambda x: (low is None or x >= low) and (high is None or x <= high)) for one in found]
     if not found or None in valid:
         return False
+    none = any_of((unchecked, eq(product(operand.shape), 0)))
     for one, needed in zip(found, valid, strict=True):
-        if needed is not None and not c.certain(needed := any_of((needed, eq(product(operand.shape), 0)))):
+        if needed is not None and not c.certain(needed := any_of((needed, none))):
             c.require(needed, f"{op} takes elements of {limits}", by_data=one.by_data)
     return True
 
@@ -318,7 +330,7 @@ def _require_divisor(c: Context, op: str, named: Named, result: Any) -> None:
 
 
 def _parts(
-    c: Context, op: str, operand: Any, shaped: Any
+    c: Context, op: str, operand: Any, shaped: Any, unchecked: Formula = False
 ) -> list[tuple[Piece, Corners, tuple[Formula, ...]]]:
     """Returns the known pieces of an operand, with their extremes and the conditions under which a piece has
     no elements.
@@ -337,6 +349,7 @@ def _parts(
     if not isinstance(shaped, Tensor):
         shaped = NUMBER
     empty = () if all(c.at_least(n, 1) for n in shaped.shape) else (eq(product(shaped.shape), 0),)
+    empty = (*empty, unchecked)
     reason = f"{op} is given elements that the sizes decide, in a way that is not followed"
     if pieces is None or pieces.slack:
         c.approximate(reason, "accept", negate(any_of(empty)))
