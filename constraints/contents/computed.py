@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import count, islice, pairwise
 from struct import pack, unpack
 from typing import Any, Final, TypeAlias
 
 from ..ir.language import Affine, Piece, Tensor, product
 from ..ir.program import Argument, Ref
 from ..terms.dims import Dim, Term, maximum, minimum, substitute
-from ..terms.formula import Formula, all_of, any_of, ge, le, negate
+from ..terms.formula import Formula, all_of, any_of, eq, ge, le, negate
 from .cycles import is_run
 from .dtypes import DIGITS, INTEGRAL
 from .functions import corners, number, symbol_of
@@ -30,6 +31,10 @@ Number: TypeAlias = "int | float"
 Function: TypeAlias = Callable[[Number], Number]
 SEARCHED: Final = 1 << 14
 """At most this many numbers of a range are computed."""
+SUMMED: Final = 1 << 16
+"""At most this many numbers of a range are added up."""
+MOST_SUMS: Final = 1 << 8
+"""At most so many sums of the first numbers are compared with a size."""
 DEPTH: Final = 16
 
 
@@ -69,29 +74,77 @@ class ComputedRange:
             few.append(le(ray.count, first))
         return any_of((all_of(few), negate(self.given)))
 
+    def adds_up(self, total: Dim, length: Dim) -> Formula | None:
+        """Returns the condition under which so many elements, none of which is negative, add up to a number;
+        None where it is not found.
+
+        The sums of the first of them do not fall, so that those with one sum are next to each other.
+        """
+        if len(self.rays) != 1 or self.given is not True or self.by_data:
+            return None
+        (ray,) = self.rays
+        if length not in (ray.count, maximum(ray.count, 0)):  # some integers may occur more than once
+            return None
+        sums = [0]
+        try:
+            for value in islice(self._values(ray), SUMMED):
+                if value < 0 or (isinstance(total, int) and sums[-1] > total):
+                    break
+                sums.append(sums[-1] + int(value))
+            else:
+                return None
+        except NotComputed:
+            return None
+        if isinstance(total, int):
+            at = [k for k, found in enumerate(sums) if found == total]
+            return all_of((ge(length, at[0]), le(length, at[-1]))) if at else False
+        first, step = _progression(sums)
+        if all(found == k * first + k * (k - 1) // 2 * step for k, found in enumerate(sums)):
+            whole = length * first + (length * (length - 1) // 2) * step
+            return all_of((le(length, len(sums) - 1), eq(total, whole)))
+        if len(sums) > MOST_SUMS:
+            return None
+        return any_of(all_of((eq(length, k), eq(total, found))) for k, found in enumerate(sums))
+
+    def _values(self, ray: Ray) -> Iterator[Number]:
+        """Yields the first elements that the functions make from a ray."""
+        for place in count():
+            value: Number = ray.first + ray.step * place
+            for function in self.functions:
+                value = function(value)
+            yield value
+
     def _first(self, ray: Ray, is_valid: Callable[[Number], bool]) -> int | None:
         """Returns the place of the first number of a ray that becomes an element which is not valid."""
-        count = ray.count if isinstance(ray.count, int) else SEARCHED
+        most = min(ray.count, SEARCHED) if isinstance(ray.count, int) else SEARCHED
         try:
-            for place in range(min(count, SEARCHED)):
-                value: Number = ray.first + ray.step * place
-                for function in self.functions:
-                    value = function(value)
+            for place, value in enumerate(islice(self._values(ray), max(most, 0))):
                 if not is_valid(value):
                     return place
         except NotComputed:
             return None
-        return count if isinstance(ray.count, int) and count <= SEARCHED else None
+        return ray.count if isinstance(ray.count, int) and ray.count <= SEARCHED else None
 
 
-def chains_of(places: Places, ref: int, time: int, depth: int = DEPTH) -> tuple[ComputedRange, ...]:
-    """Returns the chains that make the elements of a value, all of them; none where they are not known."""
+def _progression(sums: list[int]) -> tuple[int, int]:
+    """Returns the first number of which there are these sums, and the step to the second."""
+    numbers = [after - before for before, after in pairwise(sums[:3])]
+    return (numbers[0] if numbers else 0), (numbers[1] - numbers[0] if len(numbers) > 1 else 0)
+
+
+def chains_of(
+    places: Places, ref: int, time: int, depth: int = DEPTH, *, one: bool = False
+) -> tuple[ComputedRange, ...]:
+    """Returns the chains that make the elements of a value, all of them; none where they are not known.
+
+    With `one`, a range is followed to where it is a single ray.
+    """
     made, value = places.program.made(ref), places.program.value(ref)
     if not isinstance(value, Tensor) or depth < 0 or not places.is_as_made(ref, time):
         return ()
-    if (plain := _plain(value, places)) or made is None:
+    if (plain := _plain(value, places, one)) or made is None:
         return plain
-    step = _RangeStep(places, made, value, depth)
+    step = _RangeStep(places, made, value, depth, one)
     for law in (_moved, _beside, _by_element):
         if found := law(step):
             return found
@@ -104,6 +157,7 @@ class _RangeStep:
     made: MadeValue
     value: Tensor
     depth: int
+    one: bool
 
     @property
     def args(self) -> dict[str, Argument]:
@@ -112,7 +166,11 @@ class _RangeStep:
     def chains(self, argument: Argument) -> tuple[ComputedRange, ...]:
         if not isinstance(argument, Ref):
             return ()
-        return chains_of(self.places, argument.id, self.made.time, self.depth - 1)
+        return chains_of(self.places, argument.id, self.made.time, self.depth - 1, one=self.one)
+
+    def before(self, made: MadeValue, tensor: Tensor) -> _RangeStep:
+        """Returns the step that makes an operand of this one."""
+        return _RangeStep(self.places, made, tensor, self.depth - 1, self.one)
 
     def tensor(self, argument: Argument) -> Tensor | None:
         found = self.places.program.value(argument.id) if isinstance(argument, Ref) else None
@@ -122,8 +180,10 @@ class _RangeStep:
 # --- ranges ------------------------------------------------------------------------------------------------
 
 
-def _plain(value: Tensor, places: Places) -> tuple[ComputedRange, ...]:
-    """Returns chains without functions, where the elements are integers of some ranges."""
+def _plain(value: Tensor, places: Places, one: bool) -> tuple[ComputedRange, ...]:
+    """Returns chains without functions, where the elements are integers of some ranges: of a single ray where
+    only `one` counts.
+    """
     if value.dtype not in INTEGRAL:
         return ()
     pieces = pieces_of(of(value), value.shape)
@@ -135,7 +195,7 @@ def _plain(value: Tensor, places: Places) -> tuple[ComputedRange, ...]:
         if not rays:
             return ()
         found.append(ComputedRange(rays, (), piece.given, pieces.by_data))
-    return tuple(found)
+    return () if one and sum(len(chain.rays) for chain in found) > 1 else tuple(found)
 
 
 def _rays(piece: Piece, places: Places) -> tuple[Ray, ...]:
@@ -266,15 +326,16 @@ def _operand(step: _RangeStep, name: str, argument: Argument) -> _RangeOperand:
     same = tensor.shape == step.value.shape
     if not same:
         raise NotComputed
-    if made is not None and made.op in FUNCTIONS and not (dtype in INTEGRAL and _plain(tensor, step.places)):
-        inner = _RangeStep(step.places, made, tensor, step.depth - 1)
+    is_root = dtype in INTEGRAL and bool(_plain(tensor, step.places, step.one))
+    if made is not None and made.op in FUNCTIONS and not is_root:
+        inner = step.before(made, tensor)
         try:
             root, function = _function(inner)
             return _RangeOperand(root, function, dtype)
         except NotComputed:
             pass
     if made is not None and made.op == "sqrt":
-        inner = _RangeStep(step.places, made, tensor, step.depth - 1)
+        inner = step.before(made, tensor)
         found = _operand(inner, "input", inner.args["input"])
         if found.dtype not in INTEGRAL:
             raise NotComputed

@@ -32,6 +32,7 @@ RANGES: Final[Mapping[str, tuple[tuple[str, int | None, int | None], ...]]] = {
     "bincount": (("input", 0, None),),
     "one_hot": (("input", 0, None),),
     "repeat_interleave": (("repeats", 0, None),),
+    "split_with_sizes": (("split_sizes", 0, None),),
     "multinomial": (("input", 0, None),),
     "poisson": (("input", 0, None),),
     "bernoulli": (("p", 0, 1), ("input", 0, 1)),

@@ -105,7 +105,6 @@ from ..values.numbers import Real, Size, returned, size
 from ..values.random import DRAWN, UNSEEN, drawn_by_python, is_drawn
 from ..values.real_tensors import dtype_name, is_identity, number_of_true, value_of, with_numbers
 from ..values.sequences import (
-    COUNTED,
     SEVERAL,
     Lazy,
     Repeated,
@@ -1014,7 +1013,7 @@ class Recording(Recorder):
         found = self.generator.known.repeated.get(call.key)
         if found is not None and not self.loops.ended:
             return self._repeat(found, call, args)
-        if op in COUNTED and (several := COUNTED[op](args, kwargs)) is not None:
+        if op in listed.COUNTED and (several := listed.COUNTED[op](args, kwargs)) is not None:
             return several
         args, kwargs, counts = counted(self, op, args, kwargs)
         if op in ("getitem", "setitem"):
