@@ -1113,7 +1113,7 @@ class Recording(Recorder):
         if found.writes:
             self._overwrites(args[0], self.nodes[index])
         if found.is_view:
-            remember(self.nodes[index], args, call.values[0], lifted)
+            remember(self.nodes[index], args, call.values[0] if call.values else None, lifted)
         return lifted
 
     def _has_written(self, op: str, written: SymbolicTensor, before: Any) -> None:
