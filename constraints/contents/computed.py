@@ -11,11 +11,12 @@ import math
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import count, islice, pairwise
+from functools import partial
+from itertools import accumulate, count, islice, pairwise
 from struct import pack, unpack
 from typing import Any, Final, TypeAlias
 
-from ..ir.language import Affine, Piece, Tensor, product
+from ..ir.language import Affine, Piece, Slice, Tensor, product
 from ..ir.program import Argument, Ref
 from ..terms.dims import Dim, Term, maximum, minimum, substitute
 from ..terms.formula import Formula, all_of, any_of, eq, ge, le, negate
@@ -29,10 +30,10 @@ from .values import ROOTED, of, pieces_of
 
 Number: TypeAlias = "int | float"
 Function: TypeAlias = Callable[[Number], Number]
-SEARCHED: Final = 1 << 14
+Stage: TypeAlias = Callable[[Iterator[Number]], Iterator[Number]]
+"""Makes elements, one after the other, from others: each from one of them, or from some of those before."""
+SEARCHED: Final = 1 << 16
 """At most this many numbers of a range are computed."""
-SUMMED: Final = 1 << 16
-"""At most this many numbers of a range are added up."""
 MOST_SUMS: Final = 1 << 8
 """At most so many sums of the first numbers are compared with a size."""
 DEPTH: Final = 16
@@ -55,15 +56,25 @@ class Ray:
 
 @dataclass(frozen=True, slots=True)
 class ComputedRange:
-    """Elements that functions make from all integers of some rays, at the sizes that satisfy `given`."""
+    """Elements that are made in stages from all integers of some rays, at the sizes that satisfy `given`."""
 
     rays: tuple[Ray, ...]
-    functions: tuple[Function, ...] = ()
+    stages: tuple[Stage, ...] = ()
     given: Formula = True
     by_data: bool = False
+    order: int = 0
+    """1 where the ray goes through the places of a vector from the first to the last, each once, -1 where it
+    goes from the last to the first, 0 where that is not known.
+    """
 
     def then(self, function: Function) -> ComputedRange:
-        return replace(self, functions=(*self.functions, function))
+        return replace(self, stages=(*self.stages, partial(map, function)))
+
+    def in_place(self, stage: Stage | None, count: Dim) -> ComputedRange:
+        """Returns so many elements that a stage makes, in the order of places."""
+        (ray,) = self.rays
+        stages = self.stages if stage is None else (*self.stages, stage)
+        return replace(self, rays=(replace(ray, count=count),), stages=stages)
 
     def valid(self, is_valid: Callable[[Number], bool]) -> Formula | None:
         """Returns the condition under which all elements are valid; None where it is not found."""
@@ -87,7 +98,7 @@ class ComputedRange:
             return None
         sums = [0]
         try:
-            for value in islice(self._values(ray), SUMMED):
+            for value in islice(self._values(ray), SEARCHED):
                 if value < 0 or (isinstance(total, int) and sums[-1] > total):
                     break
                 sums.append(sums[-1] + int(value))
@@ -107,12 +118,11 @@ class ComputedRange:
         return any_of(all_of((eq(length, k), eq(total, found))) for k, found in enumerate(sums))
 
     def _values(self, ray: Ray) -> Iterator[Number]:
-        """Yields the first elements that the functions make from a ray."""
-        for place in count():
-            value: Number = ray.first + ray.step * place
-            for function in self.functions:
-                value = function(value)
-            yield value
+        """Returns the elements that are made from a ray that has no end."""
+        values: Iterator[Number] = count(ray.first, ray.step)
+        for stage in self.stages:
+            values = stage(values)
+        return values
 
     def _first(self, ray: Ray, is_valid: Callable[[Number], bool]) -> int | None:
         """Returns the place of the first number of a ray that becomes an element which is not valid."""
@@ -137,18 +147,23 @@ def chains_of(
 ) -> tuple[ComputedRange, ...]:
     """Returns the chains that make the elements of a value, all of them; none where they are not known.
 
-    With `one`, a range is followed to where it is a single ray.
+    With `one`, a range is followed to where it is a single ray, in the order of places if possible.
     """
     made, value = places.program.made(ref), places.program.value(ref)
     if not isinstance(value, Tensor) or depth < 0 or not places.is_as_made(ref, time):
         return ()
-    if (plain := _plain(value, places, one)) or made is None:
+    plain = _plain(value, places, one)
+    if made is None or _is_enough(plain, one):
         return plain
     step = _RangeStep(places, made, value, depth, one)
-    for law in (_moved, _beside, _by_element):
+    for law in (_moved, _sliced, _running, _beside, _by_element):
         if found := law(step):
             return found
-    return ()
+    return plain
+
+
+def _is_enough(plain: tuple[ComputedRange, ...], one: bool) -> bool:
+    return bool(plain) and not (one and plain[0].order == 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,10 +178,16 @@ class _RangeStep:
     def args(self) -> dict[str, Argument]:
         return dict(self.made.node.args)
 
-    def chains(self, argument: Argument) -> tuple[ComputedRange, ...]:
+    def chains(self, argument: Argument, *, one: bool = False) -> tuple[ComputedRange, ...]:
         if not isinstance(argument, Ref):
             return ()
-        return chains_of(self.places, argument.id, self.made.time, self.depth - 1, one=self.one)
+        return chains_of(self.places, argument.id, self.made.time, self.depth - 1, one=one or self.one)
+
+    def in_order(self) -> ComputedRange | None:
+        """Returns the chain of a vector of integers in the order of its places."""
+        source, found = self.tensor(self.args.get("input")), self.chains(self.args.get("input"), one=True)
+        plain = source is not None and source.dtype == self.value.dtype and source.dtype in INTEGRAL
+        return found[0] if plain and len(found) == 1 and found[0].order else None
 
     def before(self, made: MadeValue, tensor: Tensor) -> _RangeStep:
         """Returns the step that makes an operand of this one."""
@@ -194,7 +215,8 @@ def _plain(value: Tensor, places: Places, one: bool) -> tuple[ComputedRange, ...
         rays = _rays(piece, places)
         if not rays:
             return ()
-        found.append(ComputedRange(rays, (), piece.given, pieces.by_data))
+        order = _order(piece, value) if len(pieces.pieces) == 1 else 0
+        found.append(ComputedRange(rays, (), piece.given, pieces.by_data, order))
     return () if one and sum(len(chain.rays) for chain in found) > 1 else tuple(found)
 
 
@@ -204,16 +226,13 @@ def _rays(piece: Piece, places: Places) -> tuple[Ray, ...]:
     term = number(piece)
     if not piece.indices:
         return (Ray(term, 1, 1),) if isinstance(term, int) else ()
-    if len(piece.indices) == 1 and piece.indices[0].dense:
-        (index,) = piece.indices
-        start = substitute(term, {index.name: 0})
-        by = substitute(term, {index.name: 1}) - start
-        if isinstance(by, int) and by and term - start - by * symbol_of(index) == 0:
-            last = start + by * (index.size - 1)
-            if isinstance(start, int):
-                return (Ray(start, by, index.size),)
-            if isinstance(last, int):
-                return (Ray(last, -by, index.size),)
+    if (line := _line(piece)) is not None:
+        start, by, size = line
+        last = start + by * (size - 1)
+        if isinstance(start, int):
+            return (Ray(start, by, size),)
+        if isinstance(last, int):
+            return (Ray(last, -by, size),)
     ends = corners(term, piece.indices, places.at_least) if is_run(piece) else None
     if ends is None:
         return ()
@@ -227,6 +246,28 @@ def _rays(piece: Piece, places: Places) -> tuple[Ray, ...]:
     return ()
 
 
+def _line(piece: Piece) -> tuple[Dim, int, Dim] | None:
+    """Returns a, s and n, where the numbers are a, a + s, ..., a + s*(n - 1), and s is not 0."""
+    if len(piece.indices) != 1 or not piece.indices[0].dense:
+        return None
+    (index,), term = piece.indices, number(piece)
+    start = substitute(term, {index.name: 0})
+    by = substitute(term, {index.name: 1}) - start
+    linear = isinstance(by, int) and by and term - start - by * symbol_of(index) == 0
+    return (start, by, index.size) if linear and isinstance(by, int) else None
+
+
+def _order(piece: Piece, value: Tensor) -> int:
+    """Returns how the ray of a piece, which has one, goes through the places of a vector."""
+    line = _line(piece)
+    if line is None or value.rank != 1 or piece.fixed or piece.given is not True:
+        return 0
+    (index,) = piece.indices
+    if not index.ordered or index.axis != -1 or index.size != value.shape[0]:
+        return 0
+    return 1 if isinstance(line[0], int) else -1
+
+
 # --- elements that are moved, all of them ------------------------------------------------------------------
 
 
@@ -237,13 +278,59 @@ def _moved(step: _RangeStep) -> tuple[ComputedRange, ...]:
         return ()
     repeats = args.get("repeats", 1)
     if op in MOVES and isinstance(repeats, int | Term | tuple):
-        return step.chains(args["input"])
+        turned = {"flip": -1}.get(op, 0 if op in MIXING or source.shape != step.value.shape else 1)
+        return tuple([replace(chain, order=chain.order * turned) for chain in step.chains(args["input"])])
     if op == "getitem":
         index = args["index"]
         alone = index[0] if isinstance(index, tuple) and len(index) == 1 else index
         if (positions := step.tensor(alone)) is not None and is_permutation(positions, source.shape):
-            return step.chains(args["input"])
+            return tuple([replace(chain, order=0) for chain in step.chains(args["input"])])
     return ()
+
+
+MIXING: Final = frozenset(
+    "roll rot90 msort sort unique unique2 _unique _unique2 fliplr flipud".split()
+)
+"""Operators that change the order of the elements of a vector."""
+
+
+def _sliced(step: _RangeStep) -> tuple[ComputedRange, ...]:
+    """The elements of `x[a::s]`, with any end, and of `x[a:]` where the ray begins at the last place."""
+    index = step.args.get("index")
+    index = index[0] if isinstance(index, tuple) and len(index) == 1 else index
+    if step.made.op != "getitem" or not isinstance(index, Slice) or step.value.rank != 1:
+        return ()
+    start = 0 if index.start is None else index.start
+    by = 1 if index.step is None else index.step
+    if (chain := step.in_order()) is None or type(by) is not int:
+        return ()
+    if chain.order == 1 and type(start) is int and start >= 0:
+        return (chain.in_place(lambda values: islice(values, start, None, by), step.value.shape[0]),)
+    if chain.order == -1 and by == 1 and index.stop is None:
+        return (chain.in_place(None, step.value.shape[0]),)
+    return ()
+
+
+def _running(step: _RangeStep) -> tuple[ComputedRange, ...]:
+    """Sums and products of the first elements of a vector, and differences of its neighbours."""
+    op, dtype = step.made.op, step.value.dtype or ""
+    if op not in RUNNING or step.value.rank != 1 or (chain := step.in_order()) is None:
+        return ()
+    law = RUNNING[op]
+    if op == "diff":
+        plain = step.args.get("n", 1) == 1 and step.args.get("prepend") is step.args.get("append") is None
+        stage = partial(_differences, dtype=dtype, sign=chain.order)
+        return (chain.in_place(stage, step.value.shape[0]),) if plain else ()
+    whole = partial(accumulate, func=lambda a, b: held(law(a, b), dtype))
+    return (chain.in_place(whole, step.value.shape[0]),) if chain.order == 1 else ()
+
+
+def _differences(values: Iterator[Number], dtype: str, sign: int) -> Iterator[Number]:
+    return (held(sign * (b - a), dtype) for a, b in pairwise(values))
+
+
+RUNNING: Final = {"cumsum": operator.add, "cumprod": operator.mul, "diff": operator.sub}
+"""Operators that compute elements of a vector from several, in the order of places."""
 
 
 def _beside(step: _RangeStep) -> tuple[ComputedRange, ...]:
@@ -256,7 +343,7 @@ def _beside(step: _RangeStep) -> tuple[ComputedRange, ...]:
             if not chains or tensor is None or tensor.dtype != step.value.dtype:
                 return ()
             there = ge(product(tensor.shape), 1)
-            found += [replace(chain, given=all_of((chain.given, there))) for chain in chains]
+            found += [replace(chain, given=all_of((chain.given, there)), order=0) for chain in chains]
     elif op in ("pad", "constant_pad_nd") and args.get("mode", "constant") in (None, "constant"):
         sides, value, tensor = args.get("pad"), args.get("value"), step.tensor(args.get("input"))
         value = 0 if value is None else value
@@ -266,7 +353,7 @@ def _beside(step: _RangeStep) -> tuple[ComputedRange, ...]:
         if not chains or tensor is None or type(value) is not int:
             return ()
         there = ge(product(tensor.shape), 1)
-        found += [replace(chain, given=all_of((chain.given, there))) for chain in chains]
+        found += [replace(chain, given=all_of((chain.given, there)), order=0) for chain in chains]
         if any(sides):
             found.append(ComputedRange((Ray(value, 1, 1),)))
     return tuple(found)
@@ -326,7 +413,7 @@ def _operand(step: _RangeStep, name: str, argument: Argument) -> _RangeOperand:
     same = tensor.shape == step.value.shape
     if not same:
         raise NotComputed
-    is_root = dtype in INTEGRAL and bool(_plain(tensor, step.places, step.one))
+    is_root = dtype in INTEGRAL and _is_enough(_plain(tensor, step.places, step.one), step.one)
     if made is not None and made.op in FUNCTIONS and not is_root:
         inner = step.before(made, tensor)
         try:

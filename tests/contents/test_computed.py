@@ -65,6 +65,18 @@ EXACT: Final[list[Callable[[Tensor], Any]]] = [
     lambda x: torch.zeros(n(x) + 20)[arange(n(x)).clamp(1, 2).prod()],
     lambda x: torch.zeros(20)[torch.full((n(x) - 1,), 2).prod(0, keepdim=True) + 1],
     lambda x: torch.zeros(20)[torch.full((n(x),), 4).prod() & 7],
+    lambda x: torch.zeros(128, 2)[arange(n(x)).byte().long().bfloat16().long()[::2]],
+    lambda x: torch.zeros(128, 2)[arange(n(x)).byte().long()[3::5]],
+    lambda x: torch.zeros(128, 2)[arange(n(x) - 1, -1, -1).byte().long()[1:]],
+    lambda x: torch.zeros(250, 2)[(arange(-n(x), 0).byte() - 2).long()[:3]],
+    lambda x: torch.zeros(9, 2)[(arange(n(x)).flip(0).half() * 3).long()[-2:]],
+    lambda x: torch.zeros(200, 2)[arange(n(x)).cumsum(0).to(torch.uint8).long()],
+    lambda x: torch.zeros(250, 2)[(arange(n(x)).char() // 50).long().cumsum(0)],
+    lambda x: torch.zeros(250, 2)[arange(1, n(x) + 1).cumprod(0)],
+    lambda x: torch.zeros(250, 2)[((arange(-n(x), 0) + 1).clamp(max=2).char() + 2).long().flip(0).cumsum(0)],
+    lambda x: torch.zeros(240, 2)[(arange(n(x)) * 7).char().long().diff()],
+    lambda x: torch.zeros(240, 2)[(arange(n(x) - 1, -1, -1) * 7).char().long().diff()],
+    lambda x: torch.zeros(255)[arange(n(x)).abs().sqrt().long().bfloat16().long()],
 ]  # fmt: skip
 
 

@@ -253,7 +253,7 @@ EXACT: list[tuple[Callable[[Tensor, Tensor], Any], str]] = [
     (lambda rel, x: rel[x.argsort().tolist()], "q <= R"),
     (lambda rel, x: rel[x.argsort().tolist()[-1]], "q <= R"),
     (lambda rel, x: rel.narrow(0, 0, len(x.argsort().tolist())), "q <= R"),
-    (lambda rel, x: rel[torch.tensor(list(arange(n(x)).half().long().tolist()))], "q <= R or 2049 <= q and q - 1 <= R"),
+    (lambda rel, x: rel[torch.tensor(list(arange(n(x)).short().long().tolist()))], "q <= R"),
     (lambda rel, x: torch.zeros(9)[torch.as_tensor((n(x), 1)) + max(n(x) - 3, 1)], "q <= 5"),
     (lambda rel, x: torch.zeros(9)[torch.asarray([n(x), 1]) + max(n(x) - 3, 1)], "q <= 5"),
     (listed_before_it_is_written, "2*R == q*(q - 1)"),
