@@ -117,6 +117,28 @@ class ComputedRange:
             return None
         return any_of(all_of((eq(length, k), eq(total, found))) for k, found in enumerate(sums))
 
+    def strides_fit(self, length: Dim) -> Formula | None:
+        """Returns the condition under which 64 bits hold the strides of a tensor that has so many elements as
+        its sizes, none of which is negative; None where it is not found.
+
+        The first stride is the product of all sizes but the first, with 1 in place of 0. It does not fall as
+        more sizes follow, at either end.
+        """
+        if self.order == 0 or self.given is not True or self.by_data:
+            return None
+        (ray,) = self.rays
+        values = islice(self._values(ray), SEARCHED)
+        product, before = 1, 1
+        try:
+            for place, value in enumerate(values):
+                factor = value if self.order == 1 and place else before
+                if value < 0 or (product := product * max(int(factor), 1)) >= 1 << 63:
+                    return value < 0 or le(length, place)
+                before = 1 if self.order == 1 else int(value)
+        except NotComputed:
+            pass
+        return None
+
     def _values(self, ray: Ray) -> Iterator[Number]:
         """Returns the elements that are made from a ray that has no end."""
         values: Iterator[Number] = count(ray.first, ray.step)

@@ -22,7 +22,7 @@ from .laws.arithmetic import require_exact
 from .laws.calls import CASTS, NamedCall, of_number
 from .laws.makers import drawn_between
 from .masks import number_of_true, one_value
-from .values import of, pieces_of
+from .values import extremes_of, of, pieces_of
 
 Named = Mapping[str, Any]
 NUMBER: Final = Tensor((), None)
@@ -33,6 +33,7 @@ RANGES: Final[Mapping[str, tuple[tuple[str, int | None, int | None], ...]]] = {
     "one_hot": (("input", 0, None),),
     "repeat_interleave": (("repeats", 0, None),),
     "split_with_sizes": (("split_sizes", 0, None),),
+    "shaped_by": (("sizes", 0, None),),
     "multinomial": (("input", 0, None),),
     "poisson": (("input", 0, None),),
     "bernoulli": (("p", 0, 1), ("input", 0, 1)),
@@ -167,6 +168,8 @@ def _require_operands(c: Context, op: str, named: Named, result: Any) -> None:
             _require_held(c, number, -MOST_HALF, MOST_HALF, result)
     if op == "repeat_interleave" and named.get("output_size") is not None:
         _doubt(c, op, named.get("repeats"))
+    if op == "shaped_by":
+        _require_strides(c, named["sizes"])
     if op == "masked_scatter":
         _require_enough(c, named["mask"], named["source"], result)
     for name in CHECKED.get(op, ()):
@@ -238,6 +241,20 @@ def _require_enough(c: Context, mask: Tensor, source: Tensor, result: Any) -> No
         count = count * product(result.shape[:new])
         reason = f"masked_scatter puts {source} into the places of {count} true elements"
         c.require(le(count, source.numel), reason)
+
+
+def _require_strides(c: Context, sizes: Tensor) -> None:
+    """Requires that 64 bits hold the strides of a tensor of these sizes, as they do if no size exceeds 1."""
+    found = c.computed(sizes, one=True)
+    fits = found[0].strides_fit(sizes.shape[0]) if len(found) == 1 else None
+    if fits is not None:
+        c.require(fits, "64 bits do not hold the strides of a tensor of so many sizes")
+        return
+    pieces = pieces_of(of(sizes), sizes.shape)
+    span = None if pieces is None else extremes_of(pieces, c.at_least)
+    small = False if span is None else le(span.high, 1)
+    fine = any_of((small, le(sizes.shape[0], 1)))
+    approximate(c, "64 bits may not hold the strides of a tensor of so many sizes", fine)
 
 
 def _doubt(c: Context, op: str, operand: Any) -> None:

@@ -76,6 +76,11 @@ EXACT: Final[list[Callable[[Tensor], Any]]] = [
     lambda x: torch.zeros(250, 2)[((arange(-n(x), 0) + 1).clamp(max=2).char() + 2).long().flip(0).cumsum(0)],
     lambda x: torch.zeros(240, 2)[(arange(n(x)) * 7).char().long().diff()],
     lambda x: torch.zeros(240, 2)[(arange(n(x) - 1, -1, -1) * 7).char().long().diff()],
+    lambda x: torch.zeros(arange(n(x)).tolist()),
+    lambda x: torch.ones((arange(n(x)).half() * 2).long().tolist()),
+    lambda x: torch.empty(arange(n(x)).byte().long().tolist()),
+    lambda x: torch.zeros((arange(n(x)).flip(0) - 2).tolist()),
+    lambda x: torch.zeros((arange(n(x)) % 1).tolist()),
     lambda x: torch.zeros(255)[arange(n(x)).abs().sqrt().long().bfloat16().long()],
 ]  # fmt: skip
 

@@ -1013,7 +1013,7 @@ class Recording(Recorder):
         found = self.generator.known.repeated.get(call.key)
         if found is not None and not self.loops.ended:
             return self._repeat(found, call, args)
-        if op in listed.COUNTED and (several := listed.COUNTED[op](args, kwargs)) is not None:
+        if op in listed.LISTED and (several := listed.LISTED[op](args, kwargs)) is not None:
             return several
         args, kwargs, counts = counted(self, op, args, kwargs)
         if op in ("getitem", "setitem"):

@@ -91,33 +91,50 @@ def _split_with_sizes(x: Any, split_sizes: Any, dim: Any = 0) -> RepeatingTuple 
     """Returns `x.split(t.tolist(), dim)`, one piece for each of the elements of t; None for another split."""
     if (vector := vector_of(split_sizes)) is None:
         return None
-    run, (member,) = vector.run, physical(split_sizes)
+    run, (member,), sizes = vector.run, physical(split_sizes), vector.value
     value = x.value if isinstance(x, SymbolicTensor) else run.real_tensor(x)[1]
-    known = isinstance(value, Tensor) and place_of(value.shape) is None
-    if not known or type(dim) is not int or not -value.rank <= dim < value.rank:
+    if not isinstance(value, Tensor) or place_of(value.shape) is not None or type(dim) is not int:
+        return None
+    if not -value.rank <= dim < value.rank or not isinstance(sizes, Tensor):
         return None
     whole = value.shape[dim]
     run.operator("split_with_sizes", (x, vector, dim), {})
-    fits = run.generator.adds_up(vector.value, vector.ref.id, whole)
+    fits = run.generator.adds_up(sizes, vector.ref.id, whole)
     if fits is None:
-        fits = eq(dim_of(item(run, run.operator("sum", (vector,), {}))), whole)
+        fits = eq(_dim(item(run, run.operator("sum", (vector,), {}))), whole)
     run.require(fits, f"the sizes of the pieces must add up to {whole}")
-
     unknown: dict[Dim, tuple[Dim, Dim]] = {}
 
-    def piece(k: Dim) -> Any:
+    def bounds(place: Dim) -> tuple[Dim, Dim]:
         if member.single:
-            place = run.simplified(k)
-            if place not in unknown:
-                width = run.generator.fresh("piece", 0, whole)
-                unknown[place] = run.generator.fresh("start", 0, whole - width), width
-            start, width = unknown[place]
-        else:
-            width = dim_of(member.at(k))
-            start = 0 if run.certain(eq(k, 0)) else run.generator.fresh("start", 0, maximum(whole - width, 0))
+            width: Dim = run.generator.fresh("piece", 0, whole)
+            return run.generator.fresh("start", 0, whole - width), width
+        width = _dim(member.at(place))
+        first = run.certain(eq(place, 0))
+        return 0 if first else run.generator.fresh("start", 0, maximum(whole - width, 0)), width
+
+    def piece(k: Dim) -> Any:
+        place = run.simplified(k)
+        if place not in unknown:
+            unknown[place] = bounds(place)
+        start, width = unknown[place]
         return run.operator("narrow", (x, dim, size(run, start), size(run, width)), {})
 
     return RepeatingTuple([Repeated.of(run, member.count, piece)])
+
+
+def _dim(number: Any) -> Dim:
+    found = dim_of(number)
+    assert found is not None
+    return found
+
+
+def _shaped_by(size: Any, **options: Any) -> SymbolicTensor | None:
+    """Returns `torch.zeros(t.tolist())` of floats, a tensor of unknown rank; None for other sizes."""
+    if (vector := vector_of(size)) is None or options or torch.get_default_dtype() != torch.float32:
+        return None
+    found: SymbolicTensor = vector.run.operator("shaped_by", (vector,), {})
+    return found
 
 
 def _data(run: Recorder, value: Tensor, sizes: tuple[Dim, ...], nowhere: Formula) -> Any:
@@ -191,10 +208,11 @@ def with_tensors(run: Recorder, op: str, args: tuple[Any, ...]) -> tuple[Any, ..
 
 TAKING: Final[Mapping[str, int]] = {"tensor": 0, "as_tensor": 0, "getitem": 1, "setitem": 1}
 """Operator -> which of its arguments may be a list of integers."""
-COUNTED: Final[Mapping[str, Callable[[Any, Any], RepeatingTuple | None]]] = {
+LISTED: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
+    **dict.fromkeys("zeros ones empty rand randn".split(), by_signature(_shaped_by)),
     "unbind": by_signature(unbound),
     "split": by_signature(_split),
     "split_with_sizes": by_signature(_split_with_sizes),
 }
-"""Operators that give as many results as a size says. (None: as many as their rules say.)"""
+"""Operators that give as many results, or take as many sizes, as a size says; None where they do not."""
 QUESTIONS: Final[Mapping[str, Callable[..., Any]]] = {"tolist": tolist}

@@ -318,12 +318,12 @@ def _tuple(of: Lazy, total: Callable[[int], Dim | None], shape_at: ShapeAt) -> R
     return RepeatingTuple([Repeated.of(of.run, of.count, of.at, total=total, shape_at=shape_at)])
 
 
-def by_signature(make: Callable[..., RepeatingTuple | None]) -> Callable[[Any, Any], RepeatingTuple | None]:
+def by_signature(make: Callable[..., Any]) -> Callable[[Any, Any], Any]:
     """Returns a function of the arguments of a call, by position and by name, that hands them to another; it
     returns None where they do not fit.
     """
 
-    def several(args: tuple[Any, ...], kwargs: dict[str, Any]) -> RepeatingTuple | None:
+    def several(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         try:
             bound = inspect.signature(make).bind(*args, **kwargs)
         except TypeError:
