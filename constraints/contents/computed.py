@@ -9,27 +9,33 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import accumulate, count, islice, pairwise
 from struct import pack, unpack
 from typing import Any, Final, TypeAlias
 
-from ..ir.language import Affine, Piece, Tensor, product
+from ..ir.language import Affine, Piece, Slice, Tensor, product
 from ..ir.program import Argument, Ref
 from ..terms.dims import Dim, Term, maximum, minimum, substitute
-from ..terms.formula import Formula, all_of, any_of, ge, le, negate
+from ..terms.formula import Formula, all_of, any_of, eq, ge, le, negate
 from .cycles import is_run
 from .dtypes import DIGITS, INTEGRAL
 from .functions import corners, number, symbol_of
 from .laws.calls import CASTS, MOVES
 from .places import MadeValue, Places
 from .shaping import is_permutation
-from .values import ROOTED, of, pieces_of
+from .values import ROOTED, extremes_of, of, pieces_of
 
 Number: TypeAlias = "int | float"
 Function: TypeAlias = Callable[[Number], Number]
-SEARCHED: Final = 1 << 14
+Stage: TypeAlias = Callable[[Iterator[Number]], Iterator[Number]]
+"""Makes elements, one after the other, from others: each from one of them, or from some of those before."""
+SEARCHED: Final = 1 << 16
 """At most this many numbers of a range are computed."""
+MOST_SUMS: Final = 1 << 8
+"""At most so many sums of the first numbers are compared with a size."""
 DEPTH: Final = 16
 
 
@@ -50,18 +56,39 @@ class Ray:
 
 @dataclass(frozen=True, slots=True)
 class ComputedRange:
-    """Elements that functions make from all integers of some rays, at the sizes that satisfy `given`."""
+    """Elements that are made in stages from all integers of some rays, at the sizes that satisfy `given`."""
 
     rays: tuple[Ray, ...]
-    functions: tuple[Function, ...] = ()
+    stages: tuple[Stage, ...] = ()
     given: Formula = True
     by_data: bool = False
+    order: int = 0
+    """1 where the ray goes through the places of a vector from the first to the last, each once, -1 where it
+    goes from the last to the first, 0 where that is not known.
+    """
+    last: bool = False
+    """Whether the only element is the last of those that are made."""
+    rises: bool = False
+    """Whether it is known that none of those that are made is less than one before it."""
 
-    def then(self, function: Function) -> ComputedRange:
-        return replace(self, functions=(*self.functions, function))
+    def then(self, function: Function, *, rises: bool = False) -> ComputedRange:
+        """Returns what a function makes of the elements, one that never falls if it `rises`."""
+        return replace(self, stages=(*self.stages, partial(map, function)), rises=self.rises and rises)
+
+    def up_to(self, stage: Stage, count: Dim, *, rises: bool) -> ComputedRange:
+        """Returns the last of so many numbers that a stage makes."""
+        return replace(self.in_place(stage, count), order=0, last=True, rises=rises)
+
+    def in_place(self, stage: Stage | None, count: Dim) -> ComputedRange:
+        """Returns so many elements that a stage makes, in the order of places."""
+        (ray,) = self.rays
+        stages = self.stages if stage is None else (*self.stages, stage)
+        return replace(self, rays=(replace(ray, count=count),), stages=stages)
 
     def valid(self, is_valid: Callable[[Number], bool]) -> Formula | None:
         """Returns the condition under which all elements are valid; None where it is not found."""
+        if self.last:
+            return self._valid_last(is_valid)
         few: list[Formula] = []
         for ray in self.rays:
             if (first := self._first(ray, is_valid)) is None:
@@ -69,33 +96,129 @@ class ComputedRange:
             few.append(le(ray.count, first))
         return any_of((all_of(few), negate(self.given)))
 
+    def adds_up(self, total: Dim, length: Dim) -> Formula | None:
+        """Returns the condition under which so many elements, none of which is negative, add up to a number;
+        None where it is not found.
+
+        The sums of the first of them do not fall, so that those with one sum are next to each other.
+        """
+        if len(self.rays) != 1 or self.given is not True or self.by_data or self.last:
+            return None
+        (ray,) = self.rays
+        if length not in (ray.count, maximum(ray.count, 0)):  # some integers may occur more than once
+            return None
+        sums = [0]
+        try:
+            for value in islice(self._values(ray), SEARCHED):
+                if value < 0 or (isinstance(total, int) and sums[-1] > total):
+                    break
+                sums.append(sums[-1] + int(value))
+            else:
+                return None
+        except NotComputed:
+            return None
+        if isinstance(total, int):
+            at = [k for k, found in enumerate(sums) if found == total]
+            return _is_among(length, at)
+        first, step = _progression(sums)
+        if all(found == k * first + k * (k - 1) // 2 * step for k, found in enumerate(sums)):
+            whole = length * first + (length * (length - 1) // 2) * step
+            return all_of((le(length, len(sums) - 1), eq(total, whole)))
+        if len(sums) > MOST_SUMS:
+            return None
+        return any_of(all_of((eq(length, k), eq(total, found))) for k, found in enumerate(sums))
+
+    def strides_fit(self, length: Dim) -> Formula | None:
+        """Returns the condition under which 64 bits hold the strides of a tensor that has so many elements as
+        its sizes, none of which is negative; None where it is not found.
+
+        The first stride is the product of all sizes but the first, with 1 in place of 0. It does not fall as
+        more sizes follow, at either end.
+        """
+        if self.order == 0 or self.given is not True or self.by_data:
+            return None
+        (ray,) = self.rays
+        values = islice(self._values(ray), SEARCHED)
+        product, before = 1, 1
+        try:
+            for place, value in enumerate(values):
+                factor = value if self.order == 1 and place else before
+                if value < 0 or (product := product * max(int(factor), 1)) >= 1 << 63:
+                    return value < 0 or le(length, place)
+                before = 1 if self.order == 1 else int(value)
+        except NotComputed:
+            pass
+        return None
+
+    def _values(self, ray: Ray) -> Iterator[Number]:
+        """Returns the elements that are made from a ray that has no end."""
+        values: Iterator[Number] = count(ray.first, ray.step)
+        for stage in self.stages:
+            values = stage(values)
+        return values
+
+    def _valid_last(self, is_valid: Callable[[Number], bool]) -> Formula | None:
+        """Returns the condition under which the last element is valid, where numbers between two valid ones
+        are valid and elements rise until they are so no more; None where it is not found.
+        """
+        (ray,), good = self.rays, list[int]()
+        try:
+            for place, value in enumerate(islice(self._values(ray), SEARCHED if self.rises else 0)):
+                if is_valid(value):
+                    good.append(place)
+                elif good and value > 0:
+                    return any_of((_is_among(ray.count - 1, good), negate(self.given)))
+        except NotComputed:
+            return None
+        return None
+
     def _first(self, ray: Ray, is_valid: Callable[[Number], bool]) -> int | None:
         """Returns the place of the first number of a ray that becomes an element which is not valid."""
-        count = ray.count if isinstance(ray.count, int) else SEARCHED
+        most = min(ray.count, SEARCHED) if isinstance(ray.count, int) else SEARCHED
         try:
-            for place in range(min(count, SEARCHED)):
-                value: Number = ray.first + ray.step * place
-                for function in self.functions:
-                    value = function(value)
+            for place, value in enumerate(islice(self._values(ray), max(most, 0))):
                 if not is_valid(value):
                     return place
         except NotComputed:
             return None
-        return count if isinstance(ray.count, int) and count <= SEARCHED else None
+        return ray.count if isinstance(ray.count, int) and ray.count <= SEARCHED else None
 
 
-def chains_of(places: Places, ref: int, time: int, depth: int = DEPTH) -> tuple[ComputedRange, ...]:
-    """Returns the chains that make the elements of a value, all of them; none where they are not known."""
+def _is_among(number: Dim, numbers: list[int]) -> Formula:
+    """Returns whether a number is one of these, which rise."""
+    first = [n for n, before in zip(numbers, [None, *numbers], strict=False) if before != n - 1]
+    last = [n for n, after in zip(numbers, [*numbers[1:], None], strict=True) if after != n + 1]
+    return any_of(all_of((ge(number, a), le(number, b))) for a, b in zip(first, last, strict=True))
+
+
+def _progression(sums: list[int]) -> tuple[int, int]:
+    """Returns the first number of which there are these sums, and the step to the second."""
+    numbers = [after - before for before, after in pairwise(sums[:3])]
+    return (numbers[0] if numbers else 0), (numbers[1] - numbers[0] if len(numbers) > 1 else 0)
+
+
+def chains_of(
+    places: Places, ref: int, time: int, depth: int = DEPTH, *, one: bool = False
+) -> tuple[ComputedRange, ...]:
+    """Returns the chains that make the elements of a value, all of them; none where they are not known.
+
+    With `one`, a range is followed to where it is a single ray, in the order of places if possible.
+    """
     made, value = places.program.made(ref), places.program.value(ref)
     if not isinstance(value, Tensor) or depth < 0 or not places.is_as_made(ref, time):
         return ()
-    if (plain := _plain(value, places)) or made is None:
+    plain = _plain(value, places, one)
+    if made is None or _is_enough(plain, one):
         return plain
-    step = _RangeStep(places, made, value, depth)
-    for law in (_moved, _beside, _by_element):
+    step = _RangeStep(places, made, value, depth, one)
+    for law in (_moved, _sliced, _running, _reduced, _beside, _by_element):
         if found := law(step):
             return found
-    return ()
+    return plain
+
+
+def _is_enough(plain: tuple[ComputedRange, ...], one: bool) -> bool:
+    return bool(plain) and not (one and plain[0].order == 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,15 +227,26 @@ class _RangeStep:
     made: MadeValue
     value: Tensor
     depth: int
+    one: bool
 
     @property
     def args(self) -> dict[str, Argument]:
         return dict(self.made.node.args)
 
-    def chains(self, argument: Argument) -> tuple[ComputedRange, ...]:
+    def chains(self, argument: Argument, *, one: bool = False) -> tuple[ComputedRange, ...]:
         if not isinstance(argument, Ref):
             return ()
-        return chains_of(self.places, argument.id, self.made.time, self.depth - 1)
+        return chains_of(self.places, argument.id, self.made.time, self.depth - 1, one=one or self.one)
+
+    def in_order(self) -> ComputedRange | None:
+        """Returns the chain of a vector of integers in the order of its places."""
+        source, found = self.tensor(self.args.get("input")), self.chains(self.args.get("input"), one=True)
+        plain = source is not None and source.dtype == self.value.dtype and source.dtype in INTEGRAL
+        return found[0] if plain and len(found) == 1 and found[0].order else None
+
+    def before(self, made: MadeValue, tensor: Tensor) -> _RangeStep:
+        """Returns the step that makes an operand of this one."""
+        return _RangeStep(self.places, made, tensor, self.depth - 1, self.one)
 
     def tensor(self, argument: Argument) -> Tensor | None:
         found = self.places.program.value(argument.id) if isinstance(argument, Ref) else None
@@ -122,8 +256,10 @@ class _RangeStep:
 # --- ranges ------------------------------------------------------------------------------------------------
 
 
-def _plain(value: Tensor, places: Places) -> tuple[ComputedRange, ...]:
-    """Returns chains without functions, where the elements are integers of some ranges."""
+def _plain(value: Tensor, places: Places, one: bool) -> tuple[ComputedRange, ...]:
+    """Returns chains without functions, where the elements are integers of some ranges: of a single ray where
+    only `one` counts.
+    """
     if value.dtype not in INTEGRAL:
         return ()
     pieces = pieces_of(of(value), value.shape)
@@ -132,28 +268,30 @@ def _plain(value: Tensor, places: Places) -> tuple[ComputedRange, ...]:
     found: list[ComputedRange] = []
     for piece in pieces.pieces:
         rays = _rays(piece, places)
+        if not rays and not piece.indices and _is_plain(piece) and places.at_least(number(piece), 0):
+            up_to = (Ray(0, 1, number(piece) + 1),)
+            found.append(ComputedRange(up_to, (), piece.given, pieces.by_data, last=True, rises=True))
+            continue
         if not rays:
             return ()
-        found.append(ComputedRange(rays, (), piece.given, pieces.by_data))
-    return tuple(found)
+        order = _order(piece, value) if len(pieces.pieces) == 1 else 0
+        found.append(ComputedRange(rays, (), piece.given, pieces.by_data, order))
+    return () if one and sum(len(chain.rays) for chain in found) > 1 else tuple(found)
 
 
 def _rays(piece: Piece, places: Places) -> tuple[Ray, ...]:
-    if piece.term is None or piece.over != 1 or not piece.attained or piece.doubt is not False:
+    if not _is_plain(piece):
         return ()
     term = number(piece)
     if not piece.indices:
         return (Ray(term, 1, 1),) if isinstance(term, int) else ()
-    if len(piece.indices) == 1 and piece.indices[0].dense:
-        (index,) = piece.indices
-        start = substitute(term, {index.name: 0})
-        by = substitute(term, {index.name: 1}) - start
-        if isinstance(by, int) and by and term - start - by * symbol_of(index) == 0:
-            last = start + by * (index.size - 1)
-            if isinstance(start, int):
-                return (Ray(start, by, index.size),)
-            if isinstance(last, int):
-                return (Ray(last, -by, index.size),)
+    if (line := _line(piece)) is not None:
+        start, by, size = line
+        last = start + by * (size - 1)
+        if isinstance(start, int):
+            return (Ray(start, by, size),)
+        if isinstance(last, int):
+            return (Ray(last, -by, size),)
     ends = corners(term, piece.indices, places.at_least) if is_run(piece) else None
     if ends is None:
         return ()
@@ -167,6 +305,32 @@ def _rays(piece: Piece, places: Places) -> tuple[Ray, ...]:
     return ()
 
 
+def _is_plain(piece: Piece) -> bool:
+    return piece.term is not None and piece.over == 1 and piece.attained and piece.doubt is False
+
+
+def _line(piece: Piece) -> tuple[Dim, int, Dim] | None:
+    """Returns a, s and n, where the numbers are a, a + s, ..., a + s*(n - 1), and s is not 0."""
+    if len(piece.indices) != 1 or not piece.indices[0].dense:
+        return None
+    (index,), term = piece.indices, number(piece)
+    start = substitute(term, {index.name: 0})
+    by = substitute(term, {index.name: 1}) - start
+    linear = isinstance(by, int) and by and term - start - by * symbol_of(index) == 0
+    return (start, by, index.size) if linear and isinstance(by, int) else None
+
+
+def _order(piece: Piece, value: Tensor) -> int:
+    """Returns how the ray of a piece, which has one, goes through the places of a vector."""
+    line = _line(piece)
+    if line is None or value.rank != 1 or piece.fixed or piece.given is not True:
+        return 0
+    (index,) = piece.indices
+    if not index.ordered or index.axis != -1 or index.size != value.shape[0]:
+        return 0
+    return 1 if isinstance(line[0], int) else -1
+
+
 # --- elements that are moved, all of them ------------------------------------------------------------------
 
 
@@ -177,13 +341,85 @@ def _moved(step: _RangeStep) -> tuple[ComputedRange, ...]:
         return ()
     repeats = args.get("repeats", 1)
     if op in MOVES and isinstance(repeats, int | Term | tuple):
-        return step.chains(args["input"])
+        turned = {"flip": -1}.get(op, 0 if op in MIXING or source.shape != step.value.shape else 1)
+        return tuple([replace(chain, order=chain.order * turned) for chain in step.chains(args["input"])])
     if op == "getitem":
         index = args["index"]
         alone = index[0] if isinstance(index, tuple) and len(index) == 1 else index
         if (positions := step.tensor(alone)) is not None and is_permutation(positions, source.shape):
-            return step.chains(args["input"])
+            return tuple([replace(chain, order=0) for chain in step.chains(args["input"])])
     return ()
+
+
+MIXING: Final = frozenset(
+    "roll rot90 msort sort unique unique2 _unique _unique2 fliplr flipud".split()
+)
+"""Operators that change the order of the elements of a vector."""
+
+
+def _sliced(step: _RangeStep) -> tuple[ComputedRange, ...]:
+    """The elements of `x[a::s]`, with any end, and of `x[a:]` where the ray begins at the last place."""
+    index = step.args.get("index")
+    index = index[0] if isinstance(index, tuple) and len(index) == 1 else index
+    if step.made.op != "getitem" or not isinstance(index, Slice) or step.value.rank != 1:
+        return ()
+    start = 0 if index.start is None else index.start
+    by = 1 if index.step is None else index.step
+    if (chain := step.in_order()) is None or type(by) is not int:
+        return ()
+    if chain.order == 1 and type(start) is int and start >= 0:
+        return (chain.in_place(lambda values: islice(values, start, None, by), step.value.shape[0]),)
+    if chain.order == -1 and by == 1 and index.stop is None:
+        return (chain.in_place(None, step.value.shape[0]),)
+    return ()
+
+
+def _running(step: _RangeStep) -> tuple[ComputedRange, ...]:
+    """Sums and products of the first elements of a vector, and differences of its neighbours."""
+    op, dtype = step.made.op, step.value.dtype or ""
+    if op not in RUNNING or step.value.rank != 1 or (chain := step.in_order()) is None:
+        return ()
+    law = RUNNING[op]
+    if op == "diff":
+        plain = step.args.get("n", 1) == 1 and step.args.get("prepend") is step.args.get("append") is None
+        stage = partial(_differences, dtype=dtype, sign=chain.order)
+        return (chain.in_place(stage, step.value.shape[0]),) if plain else ()
+    whole = partial(accumulate, func=lambda a, b: held(law(a, b), dtype))
+    return (chain.in_place(whole, step.value.shape[0]),) if chain.order == 1 else ()
+
+
+def _reduced(step: _RangeStep) -> tuple[ComputedRange, ...]:
+    """The greatest number, or the sum of numbers, as a function of how many there are."""
+    op, args, source = step.made.op, step.args, step.tensor(step.args.get("input"))
+    whole = all(args.get(name) is None for name in ("dim", "other", "dtype")) and not step.made.place
+    if op not in ("max", "amax", "sum") or not whole or source is None or source.dtype not in INTEGRAL:
+        return ()
+    found = step.chains(args["input"], one=True)
+    if len(found) != 1 or found[0].given is not True or found[0].by_data or found[0].last:
+        return ()
+    (chain,) = found
+    (ray,) = chain.rays
+    if op != "sum":
+        return (chain.up_to(partial(accumulate, func=max), ray.count, rises=True),)
+    count = product(source.shape)
+    if count not in (ray.count, maximum(ray.count, 0)) or step.value.dtype != "int64":
+        return ()
+    rises = _is_never_negative(source, step.places)
+    return (chain.up_to(partial(accumulate, initial=0), count + 1, rises=rises),)
+
+
+def _is_never_negative(value: Tensor, places: Places) -> bool:
+    pieces = pieces_of(of(value), value.shape)
+    span = None if pieces is None else extremes_of(pieces, places.at_least)
+    return span is not None and places.at_least(span.low, 0)
+
+
+def _differences(values: Iterator[Number], dtype: str, sign: int) -> Iterator[Number]:
+    return (held(sign * (b - a), dtype) for a, b in pairwise(values))
+
+
+RUNNING: Final = {"cumsum": operator.add, "cumprod": operator.mul, "diff": operator.sub}
+"""Operators that compute elements of a vector from several, in the order of places."""
 
 
 def _beside(step: _RangeStep) -> tuple[ComputedRange, ...]:
@@ -196,7 +432,7 @@ def _beside(step: _RangeStep) -> tuple[ComputedRange, ...]:
             if not chains or tensor is None or tensor.dtype != step.value.dtype:
                 return ()
             there = ge(product(tensor.shape), 1)
-            found += [replace(chain, given=all_of((chain.given, there))) for chain in chains]
+            found += [replace(chain, given=all_of((chain.given, there)), order=0) for chain in chains]
     elif op in ("pad", "constant_pad_nd") and args.get("mode", "constant") in (None, "constant"):
         sides, value, tensor = args.get("pad"), args.get("value"), step.tensor(args.get("input"))
         value = 0 if value is None else value
@@ -206,7 +442,7 @@ def _beside(step: _RangeStep) -> tuple[ComputedRange, ...]:
         if not chains or tensor is None or type(value) is not int:
             return ()
         there = ge(product(tensor.shape), 1)
-        found += [replace(chain, given=all_of((chain.given, there))) for chain in chains]
+        found += [replace(chain, given=all_of((chain.given, there)), order=0) for chain in chains]
         if any(sides):
             found.append(ComputedRange((Ray(value, 1, 1),)))
     return tuple(found)
@@ -221,7 +457,30 @@ def _by_element(step: _RangeStep) -> tuple[ComputedRange, ...]:
         root, function = _function(step)
     except NotComputed:
         return ()
-    return tuple([chain.then(function) for chain in step.chains(Ref(root))]) if root is not None else ()
+    if root is None:
+        return ()
+    rises = _rises(step, root)
+    return tuple([chain.then(function, rises=rises) for chain in step.chains(Ref(root))])
+
+
+def _rises(step: _RangeStep, root: int) -> bool:
+    """Returns whether what a function makes of a value never falls where that rises."""
+    op, source, other = step.made.op, step.args.get("input"), step.args.get("other")
+    dtype, tensor = step.value.dtype, step.tensor(source)
+    if not isinstance(source, Ref) or tensor is None:
+        return False
+    wide = dtype in DIGITS or dtype == "int64"
+    plain = isinstance(other, int | float) and not isinstance(other, bool)
+    keeps = (
+        (op in CASTS and wide)
+        or (op in ("add", "sub") and plain and wide and step.args.get("alpha", 1) == 1)
+        or (op in ("mul", "div") and plain and wide and isinstance(other, int | float) and other > 0)
+        or (op in ("floor", "ceil", "trunc", "round"))
+    )
+    if not keeps or source.id == root:
+        return keeps
+    made = step.places.program.made(source.id)
+    return made is not None and _rises(step.before(made, tensor), root)
 
 
 def _function(step: _RangeStep) -> tuple[int | None, Function]:
@@ -266,15 +525,16 @@ def _operand(step: _RangeStep, name: str, argument: Argument) -> _RangeOperand:
     same = tensor.shape == step.value.shape
     if not same:
         raise NotComputed
-    if made is not None and made.op in FUNCTIONS and not (dtype in INTEGRAL and _plain(tensor, step.places)):
-        inner = _RangeStep(step.places, made, tensor, step.depth - 1)
+    is_root = dtype in INTEGRAL and _is_enough(_plain(tensor, step.places, step.one), step.one)
+    if made is not None and made.op in FUNCTIONS and not is_root:
+        inner = step.before(made, tensor)
         try:
             root, function = _function(inner)
             return _RangeOperand(root, function, dtype)
         except NotComputed:
             pass
     if made is not None and made.op == "sqrt":
-        inner = _RangeStep(step.places, made, tensor, step.depth - 1)
+        inner = step.before(made, tensor)
         found = _operand(inner, "input", inner.args["input"])
         if found.dtype not in INTEGRAL:
             raise NotComputed

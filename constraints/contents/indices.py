@@ -287,6 +287,8 @@ def _require_computed(
         return False
     ignored = named.get("ignore_index", -100) if op in LOSSES else None
     found = c.computed(named["target"] if op in LOSSES else index)
+    if ignored is not None and ignored >= rows and any(one.last for one in found):
+        return False
     valid = [one.valid(lambda x: bottom <= x < rows or x == ignored) for one in found]
     if not found or None in valid:
         return False

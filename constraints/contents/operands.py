@@ -22,7 +22,7 @@ from .laws.arithmetic import require_exact
 from .laws.calls import CASTS, NamedCall, of_number
 from .laws.makers import drawn_between
 from .masks import number_of_true, one_value
-from .values import of, pieces_of
+from .values import extremes_of, of, pieces_of
 
 Named = Mapping[str, Any]
 NUMBER: Final = Tensor((), None)
@@ -32,6 +32,8 @@ RANGES: Final[Mapping[str, tuple[tuple[str, int | None, int | None], ...]]] = {
     "bincount": (("input", 0, None),),
     "one_hot": (("input", 0, None),),
     "repeat_interleave": (("repeats", 0, None),),
+    "split_with_sizes": (("split_sizes", 0, None),),
+    "shaped_by": (("sizes", 0, None),),
     "multinomial": (("input", 0, None),),
     "poisson": (("input", 0, None),),
     "bernoulli": (("p", 0, 1), ("input", 0, 1)),
@@ -121,10 +123,11 @@ def require_elements(c: Context, op: str, named: Named, result: Any, unchecked: 
 
 
 def _require_operands(c: Context, op: str, named: Named, result: Any) -> None:
+    nothing = _repeats_nothing(named) if op == "repeat_interleave" else False
     for name, low, high in RANGES.get(op, ()):
         operand = named.get(name)
         if operand is not None:
-            _require_between(c, op, operand, low, high)
+            _require_between(c, op, operand, low, high, nothing)
             require_some(c, op, operand, low, high)
             if not isinstance(operand, Tensor):
                 break
@@ -165,6 +168,8 @@ def _require_operands(c: Context, op: str, named: Named, result: Any) -> None:
             _require_held(c, number, -MOST_HALF, MOST_HALF, result)
     if op == "repeat_interleave" and named.get("output_size") is not None:
         _doubt(c, op, named.get("repeats"))
+    if op == "shaped_by":
+        _require_strides(c, named["sizes"])
     if op == "masked_scatter":
         _require_enough(c, named["mask"], named["source"], result)
     for name in CHECKED.get(op, ()):
@@ -173,7 +178,15 @@ def _require_operands(c: Context, op: str, named: Named, result: Any) -> None:
         operand = named.get(name)
         if op not in DIVISIONS or getattr(operand, "dtype", None) in WHOLE:
             is_valid = partial(_is_valid, op, name)
-            require_data(c, op, operand, is_valid, numbers=_are_valid(c, op, operand))
+            require_data(c, op, operand, is_valid, unchecked=nothing, numbers=_are_valid(c, op, operand))
+
+
+def _repeats_nothing(named: Named) -> Formula:
+    """Returns the sizes at which the single number that a tensor of repeats may have is not looked at."""
+    input, dim = named["input"], named.get("dim")
+    if not isinstance(input, Tensor) or not isinstance(named.get("repeats"), Tensor):
+        return False
+    return eq(input.numel if dim is None else input.shape[dim], 0)
 
 
 def _is_valid(op: str, name: str, number: float) -> bool | None:
@@ -230,6 +243,20 @@ def _require_enough(c: Context, mask: Tensor, source: Tensor, result: Any) -> No
         c.require(le(count, source.numel), reason)
 
 
+def _require_strides(c: Context, sizes: Tensor) -> None:
+    """Requires that 64 bits hold the strides of a tensor of these sizes, as they do if no size exceeds 1."""
+    found = c.computed(sizes, one=True)
+    fits = found[0].strides_fit(sizes.shape[0]) if len(found) == 1 else None
+    if fits is not None:
+        c.require(fits, "64 bits do not hold the strides of a tensor of so many sizes")
+        return
+    pieces = pieces_of(of(sizes), sizes.shape)
+    span = None if pieces is None else extremes_of(pieces, c.at_least)
+    small = False if span is None else le(span.high, 1)
+    fine = any_of((small, le(sizes.shape[0], 1)))
+    approximate(c, "64 bits may not hold the strides of a tensor of so many sizes", fine)
+
+
 def _doubt(c: Context, op: str, operand: Any) -> None:
     """Marks the call as approximate, since the operator may refuse elements that sizes decide, unless they
     are plainly valid.
@@ -263,14 +290,16 @@ def _begins_at_zero(piece: Piece) -> bool:
     return piece.term is not None and in_order and piece.over == 1 and substitute(piece.term, first) == 0
 
 
-def _require_between(c: Context, op: str, operand: Any, low: int | None, high: Dim | None) -> None:
+def _require_between(
+    c: Context, op: str, operand: Any, low: int | None, high: Dim | None, unchecked: Formula = False
+) -> None:
     limits = f"{low} or more" if high is None else f"from {low} to {high}"
     if isinstance(operand, float) and not isinstance(high, Term):
         fits = (low is None or operand >= low) and (high is None or operand <= high)
         return c.require(fits, f"{op} takes numbers of {limits}")
-    if not isinstance(high, Term) and _require_computed(c, op, operand, low, high, limits):
+    if not isinstance(high, Term) and _require_computed(c, op, operand, low, high, limits, unchecked):
         return
-    for piece, ends, nowhere in _parts(c, op, operand, operand):
+    for piece, ends, nowhere in _parts(c, op, operand, operand, unchecked):
         inside = all_of(
             (
                 *(ge(end, low * piece.over) for end in ends[0] if low is not None),
@@ -281,7 +310,7 @@ def _require_between(c: Context, op: str, operand: Any, low: int | None, high: D
 
 
 def _require_computed(
-    c: Context, op: str, operand: Any, low: int | None, high: int | None, limits: str
+    c: Context, op: str, operand: Any, low: int | None, high: int | None, limits: str, unchecked: Formula
 ) -> bool:
     """Requires that each number that becomes an element is allowed. Returns whether that says it all."""
     if not isinstance(operand, Tensor) or operand.elements is None or operand.dtype not in INTEGRAL:
@@ -293,8 +322,9 @@ def _require_computed(
     valid = [one.valid(lambda x: (low is None or x >= low) and (high is None or x <= high)) for one in found]
     if not found or None in valid:
         return False
+    none = any_of((unchecked, eq(product(operand.shape), 0)))
     for one, needed in zip(found, valid, strict=True):
-        if needed is not None and not c.certain(needed := any_of((needed, eq(product(operand.shape), 0)))):
+        if needed is not None and not c.certain(needed := any_of((needed, none))):
             c.require(needed, f"{op} takes elements of {limits}", by_data=one.by_data)
     return True
 
@@ -318,7 +348,7 @@ def _require_divisor(c: Context, op: str, named: Named, result: Any) -> None:
 
 
 def _parts(
-    c: Context, op: str, operand: Any, shaped: Any
+    c: Context, op: str, operand: Any, shaped: Any, unchecked: Formula = False
 ) -> list[tuple[Piece, Corners, tuple[Formula, ...]]]:
     """Returns the known pieces of an operand, with their extremes and the conditions under which a piece has
     no elements.
@@ -337,6 +367,7 @@ def _parts(
     if not isinstance(shaped, Tensor):
         shaped = NUMBER
     empty = () if all(c.at_least(n, 1) for n in shaped.shape) else (eq(product(shaped.shape), 0),)
+    empty = (*empty, unchecked)
     reason = f"{op} is given elements that the sizes decide, in a way that is not followed"
     if pieces is None or pieces.slack:
         c.approximate(reason, "accept", negate(any_of(empty)))

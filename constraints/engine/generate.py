@@ -50,6 +50,7 @@ from ..ir.language import (
     Slice,
     Tensor,
     Value,
+    product,
     tensors,
 )
 from ..ir.opnames import IGNORED, SYNONYMS, is_in_place, parameters
@@ -527,10 +528,18 @@ class Generator:
     def _range_of(self, ref: int | None) -> Range:
         return Range() if ref is None or self._dataless is None else Ranges(self._dataless).of(ref)
 
-    def computed(self, tensor: Tensor) -> tuple[ComputedRange, ...]:
+    def computed(self, tensor: Tensor, *, one: bool = False) -> tuple[ComputedRange, ...]:
         self._asked = True
         places, ref = self._places(), self.contents.name_of(tensor)
-        return () if places is None or ref is None else chains_of(places, ref, self.node)
+        return () if places is None or ref is None else chains_of(places, ref, self.node, one=one)
+
+    def adds_up(self, tensor: Tensor, ref: int, total: Dim) -> Formula | None:
+        """Returns the condition under which integers, none of them negative, add up to a number; None where
+        they are not computed one by one.
+        """
+        self.contents.about(((tensor, ref),))
+        found = self.computed(tensor, one=True)
+        return found[0].adds_up(total, product(tensor.shape)) if len(found) == 1 else None
 
     def range_of(self, tensor: Tensor) -> Range:
         self._asked = True

@@ -322,8 +322,20 @@ class ComputedElements(Protocol):
     @property
     def by_data(self) -> bool: ...
 
+    @property
+    def last(self) -> bool:
+        """Whether there is only one element, a function of a size."""
+
     def valid(self, is_valid: Callable[[int | float], bool]) -> Formula | None:
-        """Returns the condition under which all of them are valid; None where it is not found."""
+        """Returns the condition under which all of them are valid; None where it is not found.
+
+        If there is only one, numbers between two that are valid have to be so.
+        """
+
+    def strides_fit(self, length: Dim) -> Formula | None:
+        """Returns the condition under which 64 bits hold the strides of a tensor that has so many elements as
+        its sizes; None where it is not found.
+        """
 
 
 class Context(Protocol):
@@ -402,9 +414,9 @@ class Context(Protocol):
         may be, for any data; None where no bound is known.
         """
 
-    def computed(self, tensor: Tensor) -> Sequence[ComputedElements]:
+    def computed(self, tensor: Tensor, *, one: bool = False) -> Sequence[ComputedElements]:
         """Returns what computes all elements of a tensor, an argument of the call, from the integers of some
-        ranges; nothing where it is not known.
+        ranges, or of `one`; nothing where it is not known.
         """
         return ()
 

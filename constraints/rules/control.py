@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from ..ir.language import Context, Dyn, Layout, Number, Tensor, Value
+from ..ir.language import Context, Dyn, Dynamic, Layout, Number, Tensor, Value
 from ..terms.dims import Dim, Term, maximum, minimum
 from ..terms.formula import And, Compare, Or, all_of, eq, ge
 
@@ -38,6 +38,12 @@ def carried(c: Context, input: Value) -> Value:
     other
     """
     return Number("int") if isinstance(input, int | Term) else input
+
+
+def shaped_by(c: Context, sizes: Tensor) -> Dynamic:
+    """`[r] -> [*d]`, with r dims: a tensor whose sizes are the elements of another, from a list of any length
+    """
+    return Dyn
 
 
 def cond(c: Context, pred: Value, true: tuple[Value, ...], false: tuple[Value, ...]) -> tuple[Value, ...]:
@@ -159,6 +165,7 @@ RULES = {
     "row": row,
     "stack_rows": stack_rows,
     "carried": carried,
+    "shaped_by": shaped_by,
     "cond": cond,
     "while_loop": while_loop,
     "scan": scan,

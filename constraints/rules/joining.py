@@ -200,10 +200,15 @@ def _whole(c: Context, input: Tensor, dim: int) -> Dim:
 
 
 def split_with_sizes(
-    c: Context, input: Tensor, split_sizes: tuple[Dim, ...], dim: int = 0
+    c: Context, input: Tensor, split_sizes: tuple[Dim, ...] | Tensor, dim: int = 0
 ) -> tuple[Tensor, ...]:
-    """`[*a, n0 + n1 + …, *z] -> [*a, n0, *z], [*a, n1, *z], …`"""
+    """`[*a, n0 + n1 + …, *z] -> [*a, n0, *z], [*a, n1, *z], …`
+
+    A tensor contains the sizes of a list whose length is not known; its sum and the pieces are for others.
+    """
     whole = _whole(c, input, dim)
+    if isinstance(split_sizes, Tensor):
+        return ()
     for size in split_sizes:
         nonnegative(c, size, "a size of split")
     c.require(eq(total(split_sizes), whole), f"the sizes {text(split_sizes)} must add up to {whole}")

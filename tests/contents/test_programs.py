@@ -78,6 +78,20 @@ def written_in_parts(rel: Tensor, x: Tensor) -> Tensor:
     return torch.zeros(2 * n(x) + 1, 3)[at]
 
 
+def listed_before_it_is_written(rel: Tensor, x: Tensor) -> Any:
+    sizes = arange(n(x))
+    listed = sizes.tolist()
+    sizes += 1
+    return rel.split(listed)
+
+
+def list_that_grows(rel: Tensor, x: Tensor) -> Any:
+    sizes = arange(n(x)).half().long().tolist()
+    sizes.append(1)
+    sizes.pop()
+    return rel[sizes]
+
+
 def data_written(rel: Tensor, ids: Tensor) -> Tensor:
     at = torch.zeros(n(ids) + 1, dtype=torch.int64)
     at[1:] = ids
@@ -205,6 +219,9 @@ EXACT: list[tuple[Callable[[Tensor, Tensor], Any], str]] = [
     (lambda rel, x: x.narrow(0, torch.tensor(n(rel)), 1), "R < q"),
     (lambda rel, x: torch.zeros(n(rel)).bernoulli_(n(x) / n(rel)), "q <= R"),
     (lambda rel, x: torch.repeat_interleave(arange(n(x)) - n(rel) + 1), "R <= 1"),
+    (lambda rel, x: torch.repeat_interleave(rel[1:, 0], torch.tensor([n(x) - 3])), "R == 1 or 3 <= q"),
+    (lambda rel, x: rel[n(x) :].repeat_interleave(torch.tensor(n(x) - 3), 0), "R <= q or 3 <= q"),
+    (lambda rel, x: rel[1:].repeat_interleave(torch.tensor([n(x) - 3]), 1), "3 <= q"),
     (lambda rel, x: torch.empty(2, dtype=torch.long).fill_(n(x)) + rel[:2, :2].shape[0], "q >= 1"),
     (swin, "6*q <= R + 3"),
     (written_in_place, "2*q + 3 <= R"),
@@ -224,6 +241,23 @@ EXACT: list[tuple[Callable[[Tensor, Tensor], Any], str]] = [
     (lambda rel, x: rel[torch.tensor(list(zip(range(n(x)), range(1, n(rel) + 2), strict=False)))], "q < R"),
     (lambda rel, x: rel[torch.tensor([2 * i for i in range(n(x))])[1:]], "2*(q - 1) < R or q == 1"),
     (lambda rel, x: rel.split(torch.tensor([1, n(x)]).tolist()), "q == R - 1"),
+    (lambda rel, x: torch.zeros(10).split((arange(n(x)) + 1).tolist()), "q == 4"),
+    (lambda rel, x: torch.zeros(9).split((arange(n(x)) + 1).tolist()), "False"),
+    (lambda rel, x: torch.zeros(0).split((arange(n(x)) % 1).tolist()), "True"),
+    (lambda rel, x: rel.split((arange(n(x)).short() + 1).long().tolist()), "2*R == q*(q + 1)"),
+    (lambda rel, x: torch.zeros(3, n(rel)).split(arange(n(x)).tolist(), 1), "2*R == q*(q - 1)"),
+    (lambda rel, x: rel.split(arange(n(x)).flip(0).sub(2).tolist()), "False"),
+    (lambda rel, x: rel.split((arange(n(x)) * 63).to(torch.int8).long().tolist()), "q == 2 and R == 63"),
+    (lambda rel, x: torch.zeros(600).split((arange(n(x)).byte() * 60).long().tolist()), "q == 5"),
+    (lambda rel, x: rel[torch.tensor(x.argsort().tolist())], "q <= R"),
+    (lambda rel, x: rel[x.argsort().tolist()], "q <= R"),
+    (lambda rel, x: rel[x.argsort().tolist()[-1]], "q <= R"),
+    (lambda rel, x: rel.narrow(0, 0, len(x.argsort().tolist())), "q <= R"),
+    (lambda rel, x: rel[torch.tensor(list(arange(n(x)).short().long().tolist()))], "q <= R"),
+    (lambda rel, x: torch.zeros(9)[torch.as_tensor((n(x), 1)) + max(n(x) - 3, 1)], "q <= 5"),
+    (lambda rel, x: torch.zeros(9)[torch.asarray([n(x), 1]) + max(n(x) - 3, 1)], "q <= 5"),
+    (listed_before_it_is_written, "2*R == q*(q - 1)"),
+    (list_that_grows, "q <= R"),
     (lambda rel, x: rel[torch.where(arange(n(x)) > 2, arange(n(x)), 0).max()], "q <= R or q <= 3"),
     (lambda rel, x: rel.select(0, int(torch.where(arange(n(x)) > 2, 1, 0).max())), "q <= 3 or 2 <= R"),
     (lambda rel, x: torch.zeros(9)[(arange(n(x)) + 1).clamp(max=2).cumprod(0)], "2**(q - 1) < 9"),

@@ -105,7 +105,6 @@ from ..values.numbers import Real, Size, returned, size
 from ..values.random import DRAWN, UNSEEN, drawn_by_python, is_drawn
 from ..values.real_tensors import dtype_name, is_identity, number_of_true, value_of, with_numbers
 from ..values.sequences import (
-    COUNTED,
     SEVERAL,
     Lazy,
     Repeated,
@@ -1017,7 +1016,7 @@ class Recording(Recorder):
         found = known.repeated.get(key)
         if found is not None and not self.loops.ended:
             return self._repeat(found, call, args)
-        if op in COUNTED and (several := COUNTED[op](args, kwargs)) is not None:
+        if op in listed.LISTED and (several := listed.LISTED[op](args, kwargs)) is not None:
             return several
         args, kwargs, counts = counted(self, op, args, kwargs)
         if op in ("getitem", "setitem"):
@@ -1123,7 +1122,7 @@ class Recording(Recorder):
         if found.writes:
             self._overwrites(args[0], self.nodes[index])
         if found.is_view:
-            remember(self.nodes[index], args, call.values[0], lifted)
+            remember(self.nodes[index], args, call.values[0] if call.values else None, lifted)
         return lifted
 
     def _has_written(self, op: str, written: SymbolicTensor, before: Any) -> None:

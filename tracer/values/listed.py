@@ -10,15 +10,31 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+import torch
+
 from ...constraints.contents.values import in_order, stored
 from ...constraints.ir.language import Index, Piece, Pieces, Tensor
 from ...constraints.ir.program import Node
-from ...constraints.terms.dims import Dim, substitute, sym, symbols, total
-from ...constraints.terms.formula import Formula, ge
+from ...constraints.terms.dims import Dim, Term, maximum, substitute, sym, symbols, total
+from ...constraints.terms.formula import Formula, eq, ge
+from ...constraints.terms.rows import place_of
 from ..bytecode.origins import here
 from ..recorder import Recorder
 from .numbers import dim_of, size
-from .sequences import SEVERAL, Lazy, ManyPlaces, Repeated, count_of, physical, symbolic_list
+from .sequences import (
+    SEVERAL,
+    Lazy,
+    ManyPlaces,
+    Repeated,
+    Repeating,
+    RepeatingTuple,
+    by_signature,
+    count_of,
+    physical,
+    split,
+    symbolic_list,
+    unbound,
+)
 from .symbolic import SymbolicTensor, dataless, item, ranked
 
 
@@ -29,9 +45,96 @@ def tolist(run: Recorder, x: SymbolicTensor) -> Any:
         return item(run, x)
     if not (value.dtype or "").startswith(("int", "uint")):
         return _data(run, value, value.shape, dataless(run, x))
-    if (at := in_order(value)) is not None:
-        return symbolic_list(Lazy(run, value.shape[0], lambda place: size(run, at(place))))
+    at, count = in_order(value), run.simplified(value.shape[0])
+    if value.rank == 1 and isinstance(count, Term):
+        return _of_vector(run, x, count, at)
+    if at is not None:
+        return symbolic_list(Lazy(run, count, lambda place: size(run, at(place))))
     return [tolist(run, run.operator("select", (x, 0, i), {})) for i in range(size(run, value.shape[0]))]
+
+
+def _of_vector(run: Recorder, x: SymbolicTensor, count: Dim, at: Callable[[Dim], Dim] | None) -> Any:
+    """Returns the integers of a vector in a list that remembers the vector, as it is now."""
+    vector = run.operator("to", (x, torch.int64), {"copy": True})
+    found: dict[Dim, Any] = {}
+
+    def one(place: Dim) -> Any:
+        place = run.simplified(place)
+        if any(name.startswith("#") for name in symbols(place)):
+            raise ManyPlaces
+        if place not in found:
+            found[place] = item(run, run.operator("select", (vector, 0, size(run, place)), {}))
+        return found[place]
+
+    if not run.truth(ge(count, 0)):
+        return []
+    member = Repeated.of(run, count, one if at is None else lambda place: size(run, at(place)))
+    member.vector, member.single = vector, at is None
+    return Repeating([member])
+
+
+def vector_of(several: Any) -> SymbolicTensor | None:
+    """Returns the tensor whose integers are the members of a list; None where it is not known."""
+    members = physical(several) if type(several) in SEVERAL else ()
+    (member,) = members if len(members) == 1 else (None,)
+    return member.vector if type(member) is Repeated else None
+
+
+def _split(x: Any, split_size_or_sections: Any, dim: Any = 0) -> RepeatingTuple | None:
+    """Returns `x.split(…, dim)`, where a list of unknown length or only a dim gives the number of results;
+    else None.
+    """
+    return _split_with_sizes(x, split_size_or_sections, dim) or split(x, split_size_or_sections, dim)
+
+
+def _split_with_sizes(x: Any, split_sizes: Any, dim: Any = 0) -> RepeatingTuple | None:
+    """Returns `x.split(t.tolist(), dim)`, one piece for each of the elements of t; None for another split."""
+    if (vector := vector_of(split_sizes)) is None:
+        return None
+    run, (member,), sizes = vector.run, physical(split_sizes), vector.value
+    value = x.value if isinstance(x, SymbolicTensor) else run.real_tensor(x)[1]
+    if not isinstance(value, Tensor) or place_of(value.shape) is not None or type(dim) is not int:
+        return None
+    if not -value.rank <= dim < value.rank or not isinstance(sizes, Tensor):
+        return None
+    whole = value.shape[dim]
+    run.operator("split_with_sizes", (x, vector, dim), {})
+    fits = run.generator.adds_up(sizes, vector.ref.id, whole)
+    if fits is None:
+        fits = eq(_dim(item(run, run.operator("sum", (vector,), {}))), whole)
+    run.require(fits, f"the sizes of the pieces must add up to {whole}")
+    unknown: dict[Dim, tuple[Dim, Dim]] = {}
+
+    def bounds(place: Dim) -> tuple[Dim, Dim]:
+        if member.single:
+            width: Dim = run.generator.fresh("piece", 0, whole)
+            return run.generator.fresh("start", 0, whole - width), width
+        width = _dim(member.at(place))
+        first = run.certain(eq(place, 0))
+        return 0 if first else run.generator.fresh("start", 0, maximum(whole - width, 0)), width
+
+    def piece(k: Dim) -> Any:
+        place = run.simplified(k)
+        if place not in unknown:
+            unknown[place] = bounds(place)
+        start, width = unknown[place]
+        return run.operator("narrow", (x, dim, size(run, start), size(run, width)), {})
+
+    return RepeatingTuple([Repeated.of(run, member.count, piece)])
+
+
+def _dim(number: Any) -> Dim:
+    found = dim_of(number)
+    assert found is not None
+    return found
+
+
+def _shaped_by(size: Any, **options: Any) -> SymbolicTensor | None:
+    """Returns `torch.zeros(t.tolist())` of floats, a tensor of unknown rank; None for other sizes."""
+    if (vector := vector_of(size)) is None or options or torch.get_default_dtype() != torch.float32:
+        return None
+    found: SymbolicTensor = vector.run.operator("shaped_by", (vector,), {})
+    return found
 
 
 def _data(run: Recorder, value: Tensor, sizes: tuple[Dim, ...], nowhere: Formula) -> Any:
@@ -49,6 +152,8 @@ def as_tensor(run: Recorder, several: Any) -> Any:
     many = [(place, m) for place, m in enumerate(members) if type(m) is Repeated]
     if len(many) != 1 or not run.truth(ge(total(map(count_of, members)), 1)):
         return [] if many and len(members) == 1 else several
+    if (vector := vector_of(several)) is not None:
+        return vector
     ((first, of_many),) = many
     numbers = _numbers(members[0] if first else of_many.at(0))
     if numbers is None:
@@ -103,4 +208,11 @@ def with_tensors(run: Recorder, op: str, args: tuple[Any, ...]) -> tuple[Any, ..
 
 TAKING: Final[Mapping[str, int]] = {"tensor": 0, "as_tensor": 0, "getitem": 1, "setitem": 1}
 """Operator -> which of its arguments may be a list of integers."""
+LISTED: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
+    **dict.fromkeys("zeros ones empty rand randn".split(), by_signature(_shaped_by)),
+    "unbind": by_signature(unbound),
+    "split": by_signature(_split),
+    "split_with_sizes": by_signature(_split_with_sizes),
+}
+"""Operators that give as many results, or take as many sizes, as a size says; None where they do not."""
 QUESTIONS: Final[Mapping[str, Callable[..., Any]]] = {"tolist": tolist}

@@ -123,7 +123,7 @@ def lazy(value: Any) -> Lazy | None:
         return value.rest()
     if type(value) in (Repeating, RepeatingTuple):
         several: _Members = value
-        return several.lazy()
+        return several.visited()
     where = _axis(value, 0) if type(value) is SymbolicTensor else None
     return None if where is None else _slices(value, *where)
 
@@ -275,7 +275,7 @@ def _pieces(tensor: SymbolicTensor, dim: int, n: Dim, width: int) -> Lazy:
     return Lazy(run, ceildiv(n, width), at)
 
 
-def unbound(x: SymbolicTensor, dim: Any = 0) -> RepeatingTuple | None:
+def unbound(x: Any, dim: Any = 0) -> RepeatingTuple | None:
     """Returns `x.unbind(dim)`, where only a dim gives the number of results; else None."""
     where = _axis(x, dim)
     if where is None:
@@ -283,7 +283,7 @@ def unbound(x: SymbolicTensor, dim: Any = 0) -> RepeatingTuple | None:
     return RepeatingTuple([repeated(_slices(x, *where))])
 
 
-def split(x: SymbolicTensor, split_size_or_sections: Any, dim: Any = 0) -> RepeatingTuple | None:
+def split(x: Any, split_size_or_sections: Any, dim: Any = 0) -> RepeatingTuple | None:
     """Returns `x.split(k, dim)`, where only a dim gives the number of results; else None."""
     where, width = _axis(x, dim), split_size_or_sections
     if where is None or type(width) is not int or width < 1 or not x.run.truth(ge(where[1], 1)):
@@ -299,12 +299,12 @@ def split(x: SymbolicTensor, split_size_or_sections: Any, dim: Any = 0) -> Repea
     return _tuple(_pieces(x, at, n, width), lambda axis: n if axis == at else None, shape_at)
 
 
-def _axis(x: SymbolicTensor, dim: Any) -> tuple[int, Dim] | None:
+def _axis(x: Any, dim: Any) -> tuple[int, Dim] | None:
     """Returns the axis and its size, if that is symbolic.
 
     In a tensor of unknown rank the axis is counted from the end that the program counted from.
     """
-    if not isinstance(x.value, Tensor) or type(dim) is not int:
+    if type(x) is not SymbolicTensor or not isinstance(x.value, Tensor) or type(dim) is not int:
         return None
     value = reached(x.run.generator, x.value, max(dim + 1, 0), max(-dim, 0))
     if not -value.rank <= dim < value.rank:
@@ -318,22 +318,19 @@ def _tuple(of: Lazy, total: Callable[[int], Dim | None], shape_at: ShapeAt) -> R
     return RepeatingTuple([Repeated.of(of.run, of.count, of.at, total=total, shape_at=shape_at)])
 
 
-def _by_signature(make: Callable[..., RepeatingTuple | None]) -> Callable[[Any, Any], RepeatingTuple | None]:
-    def several(args: tuple[Any, ...], kwargs: dict[str, Any]) -> RepeatingTuple | None:
+def by_signature(make: Callable[..., Any]) -> Callable[[Any, Any], Any]:
+    """Returns a function of the arguments of a call, by position and by name, that hands them to another; it
+    returns None where they do not fit.
+    """
+
+    def several(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         try:
             bound = inspect.signature(make).bind(*args, **kwargs)
         except TypeError:
             return None
-        return make(*bound.args, **bound.kwargs) if type(bound.args[0]) is SymbolicTensor else None
+        return make(*bound.args, **bound.kwargs)
 
     return several
-
-
-COUNTED: Mapping[str, Callable[[Any, Any], RepeatingTuple | None]] = {
-    "unbind": _by_signature(unbound),
-    "split": _by_signature(split),
-}
-"""Operators that give as many results as a size says. (None: as many as their rules say.)"""
 
 
 # --- lists and tuples with more members than they hold ---------------------------------------------------
@@ -360,6 +357,10 @@ class Repeated(SymbolicTensor):
     """Returns the shape of the element at an index; None where it is not known as a function of the index."""
     same: bool = False
     """Whether all elements have one shape, though they are not alike."""
+    vector: SymbolicTensor | None = None
+    """The tensor whose integers these elements are, in order."""
+    single: bool = False
+    """Whether elements are known one by one, and not as a function of their index."""
 
     @classmethod
     def of(
@@ -409,6 +410,7 @@ class Repeated(SymbolicTensor):
         at, shape_at = (lambda k: self.at(place(k))), (lambda k: self.shape_at(place(k)))
         some = Repeated.of(self.run, count, at, self.alike, self.one, shape_at=shape_at)
         some.most = self.most if self.alike else some.most
+        some.single = self.single
         return some.of_one_shape() if self.same else some
 
     def _equal_sizes(self, axis: int) -> Dim | None:
@@ -481,8 +483,17 @@ class _Members:
         run = runs[0].run
         return Lazy(run, total(map(count_of, members)), functools.partial(_element, run, members))
 
+    def visited(self) -> Lazy | None:
+        """Returns the lazy sequence for an iteration, which needs each element as a function of its index:
+        None where a number gives the number of elements after all.
+        """
+        if isinstance(self, list) and any(type(m) is Repeated and m.single for m in physical(self)):
+            refill(self, settled(self))
+            return None
+        return self.lazy()
+
     def __iter__(self) -> Iterator[Any]:
-        whole = self.lazy()
+        whole = self.visited()
         return iter(physical(self)) if whole is None else iterate(whole, frame_above(1))
 
     def __reversed__(self) -> Iterator[Any]:
@@ -968,7 +979,7 @@ def _step(run: Recorder, step: Any, low: Dim | None, high: Dim | None) -> Dim:
 @hands_on
 def symbolic_len(x: Any, /) -> Any:
     """Returns `len(x)`, a size for a symbolic sequence or a tensor."""
-    found = lazy(x)
+    found = x.lazy() if type(x) in SEVERAL else lazy(x)
     return builtins.len(x) if found is None else length(found)
 
 
@@ -1004,9 +1015,9 @@ def symbolic_reversed(x: Any, /) -> Any:
 
 @hands_on
 def symbolic_list(x: Any = (), /) -> Any:
-    found = lazy(x)
     if type(x) in (Repeating, RepeatingTuple):
         return Repeating(physical(x))
+    found = lazy(x)
     if found is not None:  # beside other members a negative count would take some of those away
         many = found.run.truth(ge(found.count, 0))
         return Repeating([repeated(found)] if many else [])
@@ -1016,7 +1027,8 @@ def symbolic_list(x: Any = (), /) -> Any:
 @hands_on
 def symbolic_tuple(x: Any = (), /) -> Any:
     members = symbolic_list(x)
-    return RepeatingTuple(physical(members)) if type(members) is Repeating else builtins.tuple(members)
+    lasting = type(members) is Repeating and members.visited() is not None
+    return RepeatingTuple(physical(members)) if lasting else builtins.tuple(members)
 
 
 @hands_on
