@@ -1056,7 +1056,7 @@ def generate(
             reason = f"{note.reason}; what the trace took its result to be stands in for it"
             generator.said.notes.append(Note("approximate", reason, note.node))
         if result is None or result is Dyn or not expected:  # the graph may not take what is written in place
-            parts = [Dyn] * expected
+            parts: list[Value] = [Dyn] * expected
         else:
             parts = leaves(result)
         if len(parts) != expected:
