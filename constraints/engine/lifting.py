@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from enum import Enum, auto
 from itertools import product as combinations
 from math import inf
 from typing import Any, Final, Protocol, TypeAlias
@@ -141,59 +142,170 @@ class Lifted(Protocol):
 def prepared(g: Caller, rule: Lifted, named: dict[str, Any], whole: bool = False) -> dict[str, Any]:
     """Returns the arguments of a call in a form that its rule can take.
 
-    `whole` means that the rule has turned out to need the whole shape of arguments with a row.
+    `whole` means that the rule has turned out to need the whole shape of arguments with a row. A step that
+    changes the arguments, or what is known of their rows, is followed by all steps again.
     """
+    call = _Preparation(g, rule, named, whole)
     for _ in range(ROUNDS):
-        named = _mapped(named, lambda tensor: opened(g, tensor))
-        rowed = [t for t in _tensors(named) if place_of(t.shape) is not None]
-        if not rowed:
-            return named
-        named = {name: _counted_from_the_end(rowed[0], value) for name, value in named.items()}
-        reach = None if whole else rule.reach(named)
-        if reach is not None and reach.broadcasts:
-            closed = _with_closed_target(g, named, rowed, reach.into)
-            if closed is not None:
-                named = closed
-                continue
-        if reach is not None and reach.ignores:
-            looked_at = {name: value for name, value in named.items() if name != reach.ignores}
-            rowed = [t for t in _tensors(looked_at) if place_of(t.shape) is not None]
-            if not rowed:
-                return named
-        few = reach is not None and reach.few
-        if reach is None or few or (reach.broadcasts and reach.into and not _is_open(named[reach.into])):
-            whole = False
-            _choose_rank(g, rule, named, rowed, few)
-            continue
-        rest = {name: v for name, v in named.items() if name not in (*reach.of.split(), reach.ignores)}
-        others = [t for t in _tensors(rest) if t in rowed]
-        if others and reach.of and not (reach.broadcasts or reach.into):
-            _choose_rank(g, rule, named, others)
-            continue
-        if reach.scalars and (bare := next((t for t in rowed if _may_be_scalar(g, t)), None)) is not None:
-            _tell_scalar(g, bare)
-            continue
-        short = next((t for t in rowed if _missing(t, reach) != (0, 0)), None)
-        if short is not None:
-            named = _deepened(g, rule, named, short, reach)
-            continue
-        for other in rowed[1:] if reach.alike else ():
-            same = eq(rank_of(rowed[0].shape), rank_of(other.shape))
-            g.require(same, f"{rowed[0]} and {other} have different ranks")
-        if reach.within:
-            aligned: dict[str, Any] | None = _within(g, named, rowed, reach)
-        elif reach.apart or (reach.melts and reach.into):
-            aligned = named
-        else:
-            aligned = _aligned(g, named, rowed, reach)
-        if aligned is None or (reach.melts and any(len(_row_in(t)) > 1 for t in rowed)):
-            whole = True
-            continue
-        for tensor in _tensors(aligned):
-            if (place := place_of(tensor.shape)) is not None:
-                g.bounds.learn(ge(tensor.shape[place], 1))
-        return _mapped(aligned, lambda tensor: _melted(g, tensor)) if reach.melts else aligned
+        if not call.begin():
+            return call.named
+        outcome = next(filter(None, (step(call) for step in STEPS)))
+        if outcome is not Outcome.CHANGED:
+            return call.named
     raise AssertionError("a call is never prepared for its rule")
+
+
+class Outcome(Enum):
+    """The end of a round of steps."""
+
+    CHANGED = auto()
+    """The steps begin again."""
+    READY = auto()
+    """The rule can take the arguments."""
+
+
+class _Preparation:
+    """The arguments of a call on their way to its rule."""
+
+    def __init__(self, g: Caller, rule: Lifted, named: dict[str, Any], whole: bool) -> None:
+        self.g, self.rule, self.named, self.whole = g, rule, named, whole
+        self.rowed: list[Tensor] = []
+        """The arguments with a row, which the rule looks at."""
+        self.reach: Reach = Reach()
+        """The part of the shapes that the rule looks at."""
+
+    def begin(self) -> bool:
+        """Opens the rows; returns whether any is left."""
+        self.named = _mapped(self.named, lambda tensor: opened(self.g, tensor))
+        self.rowed = _with_rows(self.named)
+        return bool(self.rowed)
+
+    def becomes(self, named: dict[str, Any]) -> Outcome:
+        self.named = named
+        return Outcome.CHANGED
+
+    def with_ranks_of(self, tensors: list[Tensor], few: bool = False) -> Outcome:
+        """Tries the ranks of these tensors one by one."""
+        _choose_rank(self.g, self.rule, self.named, tensors, few)
+        return Outcome.CHANGED
+
+
+Step: TypeAlias = Callable[[_Preparation], Outcome | None]
+
+
+def _with_rows(named: Named) -> list[Tensor]:
+    return [t for t in _tensors(named) if place_of(t.shape) is not None]
+
+
+def _counted(call: _Preparation) -> Outcome | None:
+    """Counts dims from the end where the row is before them, and asks the rule how far it looks; without an
+    answer the ranks are tried.
+    """
+    call.named = {n: _counted_from_the_end(call.rowed[0], value) for n, value in call.named.items()}
+    reach = None if call.whole else call.rule.reach(call.named)
+    if reach is None:
+        call.whole = False
+        return call.with_ranks_of(call.rowed)
+    call.reach = reach
+    return None
+
+
+def _closed(call: _Preparation) -> Outcome | None:
+    """Gives all operands that are broadcast to one of known rank that rank."""
+    if not call.reach.broadcasts:
+        return None
+    closed = _with_closed_target(call.g, call.named, call.rowed, call.reach.into)
+    return None if closed is None else call.becomes(closed)
+
+
+def _ignored(call: _Preparation) -> Outcome | None:
+    """Leaves out the operand whose shape does not matter."""
+    if call.reach.ignores:
+        call.rowed = _with_rows({n: value for n, value in call.named.items() if n != call.reach.ignores})
+    return None if call.rowed else Outcome.READY
+
+
+def _ranked(call: _Preparation) -> Outcome | None:
+    """Tries the ranks where few are accepted, or the target of a broadcast is not open to all."""
+    reach = call.reach
+    into_closed = reach.broadcasts and bool(reach.into) and not _is_open(call.named[reach.into])
+    return call.with_ranks_of(call.rowed, reach.few) if reach.few or into_closed else None
+
+
+def _beside(call: _Preparation) -> Outcome | None:
+    """Tries the ranks of operands other than the one with this reach."""
+    reach = call.reach
+    if not reach.of or reach.broadcasts or reach.into:
+        return None
+    rest = {n: value for n, value in call.named.items() if n not in (*reach.of.split(), reach.ignores)}
+    others = [t for t in _tensors(rest) if t in call.rowed]
+    return call.with_ranks_of(others) if others else None
+
+
+def _told_scalars(call: _Preparation) -> Outcome | None:
+    """Decides whether a tensor has dims, where that matters."""
+    bare = (t for t in call.rowed if _may_be_scalar(call.g, t)) if call.reach.scalars else iter(())
+    if (first := next(bare, None)) is None:
+        return None
+    _tell_scalar(call.g, first)
+    return Outcome.CHANGED
+
+
+def _lengthened(call: _Preparation) -> Outcome | None:
+    """Takes dims at which the rule looks out of the row."""
+    short = next((t for t in call.rowed if _missing(t, call.reach) != (0, 0)), None)
+    if short is None:
+        return None
+    return call.becomes(_deepened(call.g, call.rule, call.named, short, call.reach))
+
+
+def _made_alike(call: _Preparation) -> None:
+    """Requires one rank of all operands."""
+    first = call.rowed[0]
+    for other in call.rowed[1:] if call.reach.alike else ():
+        same = eq(rank_of(first.shape), rank_of(other.shape))
+        call.g.require(same, f"{first} and {other} have different ranks")
+
+
+def _united(call: _Preparation) -> Outcome | None:
+    """Makes one row of those of all operands; where that is not possible, the whole shape is needed."""
+    g, reach = call.g, call.reach
+    found: dict[str, Any] | None = call.named
+    if reach.within:
+        found = _within(g, call.named, call.rowed, reach)
+    elif not (reach.apart or (reach.melts and reach.into)):
+        found = _aligned(g, call.named, call.rowed, reach)
+    if found is None or (reach.melts and any(len(_row_in(t)) > 1 for t in call.rowed)):
+        call.whole = True
+        return Outcome.CHANGED
+    call.named = found
+    return None
+
+
+def _finished(call: _Preparation) -> Outcome:
+    """Learns that what is left of a row has a dim, and melts it where only its elements count."""
+    for tensor in _with_rows(call.named):
+        place = place_of(tensor.shape)
+        assert place is not None
+        call.g.bounds.learn(ge(tensor.shape[place], 1))
+    if call.reach.melts:
+        call.named = _mapped(call.named, lambda tensor: _melted(call.g, tensor))
+    return Outcome.READY
+
+
+STEPS: Final[tuple[Step, ...]] = (
+    _counted,
+    _closed,
+    _ignored,
+    _ranked,
+    _beside,
+    _told_scalars,
+    _lengthened,
+    _made_alike,
+    _united,
+    _finished,
+)
+"""The steps of a round, in their order; the first outcome ends it."""
 
 
 def _may_be_scalar(g: Caller, tensor: Tensor) -> bool:
