@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final, TypeAlias
 
 from msgspec import structs
 
@@ -24,9 +24,9 @@ from .values import ANY_CHOICE, is_data, of
 MEMORY = frozenset("empty empty_like new_empty".split())
 """Operators whose results have unwritten elements, so that sizes do not decide them either."""
 DRAWN = frozenset("rand randn normal rand_like randn_like".split())
+"""Operators that make random floats, which are no indices unless they are truncated to integers."""
 DRAWN_OVER = frozenset("normal_ uniform_ exponential_ cauchy_ log_normal_ geometric_".split())
 """Operators that put drawn numbers in place of the elements of their input."""
-"""Operators that make random floats, which are no indices unless they are truncated to integers."""
 SHAPED_AS = frozenset("expand_as view_as reshape_as type_as".split())
 """Operators that use only the shape, or the dtype, of their other argument."""
 LIKE = MADE | frozenset(
@@ -53,40 +53,22 @@ def with_elements(
     places = subscripts.follow(op, named, result)
     if places is not None:
         return places
-    known = type(result) is Tensor and result.elements is not None
-    if known and any(result is value for value in named.values()):
-        result = structs.replace(result, elements=None)  # a rule has given an argument back as it was
-        known = False
     if type(result) is tuple:
         return _several(NamedCall(op, named, result, at_least, is_free, usual))
-    if type(result) is not Tensor or known:
+    if type(result) is not Tensor:
         return result
-    if op in DRAWN_OVER:
-        return structs.replace(result, elements=ANY_CHOICE)
+    if result.elements is not None:
+        if not any(result is value for value in named.values()):
+            return result
+        result = structs.replace(result, elements=None)  # a rule has given an argument back as it was
     if _is_plain(op, named, result):
         return result
     call = NamedCall(op, named, result, at_least, is_free, usual)
-    if result.dtype == "bool":
+    if result.dtype == "bool" and op not in DRAWN_OVER:
         return _mask(call)
     sources = _sources(call)
-    if op in OF_DATA:
-        return structs.replace(result, elements=_by_law(call, sources))
-    if any(of(tensor) is None for tensor in sources):
-        merged = (op in OVER and result.dtype in INTEGRAL) or (
-            op in MERGING
-            and any(
-                of(tensor) is not None if isinstance(tensor, Tensor) else isinstance(tensor, int | Term)
-                for tensor in (*_kept_from(call, sources), named.get("input"), named.get("other"))
-            )
-        )
-        left = _by_law(call, sources) if merged else _of_data(call, sources)
-        return structs.replace(result, elements=left)
-    if not sources and op in MEMORY:
-        return structs.replace(result, elements=None)
-    if not sources and op in DRAWN:
-        found: Elements = ANY_CHOICE if "rand" in op or op == "normal" else UNTRACKED
-        return structs.replace(result, elements=found)
-    return structs.replace(result, elements=_by_law(call, sources))
+    law = next(law for applies, law in CASES if applies(call, sources))
+    return structs.replace(result, elements=law(call, sources))
 
 
 def _is_plain(op: str, named: Named, result: Tensor) -> bool:
@@ -179,6 +161,38 @@ def _mask(call: NamedCall) -> Any:
     return structs.replace(call.result, elements=UNTRACKED) if decided else call.result
 
 
+def _from_data(call: NamedCall, sources: list[Tensor]) -> bool:
+    """Returns whether the user gives some of the elements that the result is made from."""
+    return any(of(tensor) is None for tensor in sources)
+
+
+def _partly_of_data(call: NamedCall, sources: list[Tensor]) -> Elements:
+    """Returns the elements made from elements of which the user gives some. Where they stand next to others,
+    or within bounds, the law of the operator holds.
+    """
+    kept = (*_kept_from(call, sources), call.named.get("input"), call.named.get("other"))
+    beside = any(of(t) is not None if isinstance(t, Tensor) else isinstance(t, int | Term) for t in kept)
+    merged = (call.op in OVER and call.result.dtype in INTEGRAL) or (call.op in MERGING and beside)
+    return _by_law(call, sources) if merged else _of_data(call, sources)
+
+
+def _drawn(call: NamedCall, sources: list[Tensor]) -> Elements:
+    return ANY_CHOICE if "rand" in call.op or call.op == "normal" else UNTRACKED
+
+
+Applies: TypeAlias = Callable[[NamedCall, list[Tensor]], bool]
+Law: TypeAlias = Callable[[NamedCall, list[Tensor]], Elements]
+CASES: Final[tuple[tuple[Applies, Law], ...]] = (
+    (lambda call, sources: call.op in DRAWN_OVER, lambda call, sources: ANY_CHOICE),
+    (lambda call, sources: call.op in OF_DATA, _by_law),
+    (_from_data, _partly_of_data),
+    (lambda call, sources: not sources and call.op in MEMORY, lambda call, sources: None),
+    (lambda call, sources: not sources and call.op in DRAWN, _drawn),
+    (lambda call, sources: True, _by_law),
+)
+"""What the elements of a result follow from: the law of the first case that applies."""
+
+
 def _several(call: NamedCall) -> Any:
     """Returns several results, each with the facts about its elements."""
     if not all(isinstance(part, Tensor) for part in call.result):
@@ -202,7 +216,7 @@ EXTENDED = CASTS | MOVES | frozenset("getitem index index_select select slice na
 """Operators whose laws hold of infinity, too, as they move elements, or convert them."""
 MERGING = frozenset("cat stack where".split())
 """Operators that combine elements of several tensors."""
-WITH_FACTS = MERGING | LIKE | SHAPED_AS | TAKING | OF_DATA
+WITH_FACTS = MERGING | LIKE | SHAPED_AS | TAKING | OF_DATA | DRAWN_OVER
 """Operators whose results may have facts although the user gives elements of their arguments."""
 OVER = frozenset(
     "masked_fill index_fill index_copy masked_scatter put select_scatter slice_scatter diagonal_scatter "
