@@ -270,6 +270,8 @@ def _require_between(c: Context, op: str, operand: Any, low: int | None, high: D
         return c.require(fits, f"{op} takes numbers of {limits}")
     if not isinstance(high, Term) and _require_computed(c, op, operand, low, high, limits):
         return
+    if _require_sized(c, op, operand, low, high, limits):
+        return
     for piece, ends, nowhere in _parts(c, op, operand, operand):
         inside = all_of(
             (
@@ -296,6 +298,23 @@ def _require_computed(
     for one, needed in zip(found, valid, strict=True):
         if needed is not None and not c.certain(needed := any_of((needed, eq(product(operand.shape), 0)))):
             c.require(needed, f"{op} takes elements of {limits}", by_data=one.by_data)
+    return True
+
+
+def _require_sized(
+    c: Context, op: str, operand: Any, low: int | None, high: Dim | None, limits: str
+) -> bool:
+    """Requires that the elements that one size decides are allowed, found size by size."""
+    if not isinstance(operand, Tensor) or operand.elements is None or operand.dtype not in INTEGRAL:
+        return False
+    pieces = pieces_of(of(operand), operand.shape)
+    if pieces is not None and is_settled(c, pieces, low, high):
+        return False
+    if (found := c.needed(operand, low, high)) is None:
+        return False
+    condition, by_data = found
+    if not c.certain(needed := any_of((condition, eq(product(operand.shape), 0)))):
+        c.require(needed, f"{op} takes elements of {limits}", by_data=by_data)
     return True
 
 
