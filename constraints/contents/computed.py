@@ -498,7 +498,7 @@ def _function(step: _RangeStep) -> tuple[int | None, Function]:
 
 
 @dataclass(frozen=True, slots=True)
-class _RangeOperand:
+class RangeOperand:
     root: int | None
     get: Function
     dtype: str
@@ -509,18 +509,18 @@ class _RangeOperand:
     """Whether it is a square root, which is only known after it is cut to an integer."""
 
 
-def _operand(step: _RangeStep, name: str, argument: Argument) -> _RangeOperand:
+def _operand(step: _RangeStep, name: str, argument: Argument) -> RangeOperand:
     if not isinstance(argument, Ref):
-        return _RangeOperand(None, lambda x: argument, "", argument)  # type: ignore[arg-type, return-value]
+        return RangeOperand(None, lambda x: argument, "", argument)  # type: ignore[arg-type, return-value]
     tensor = step.tensor(argument)
     if (step.made.op, name) == ("type_as", "other"):
-        return _RangeOperand(None, _same, tensor.dtype or "" if tensor else "", aside=True)
+        return RangeOperand(None, _same, tensor.dtype or "" if tensor else "", aside=True)
     if tensor is None or not step.places.is_as_made(argument.id, step.made.time):
         raise NotComputed
     dtype = tensor.dtype or ""
     match tensor.elements:
         case Affine(int() as one, ()) if dtype in INTEGRAL:
-            return _RangeOperand(None, lambda x: one, dtype)
+            return RangeOperand(None, lambda x: one, dtype)
     made = step.places.program.made(argument.id)
     same = tensor.shape == step.value.shape
     if not same:
@@ -530,7 +530,7 @@ def _operand(step: _RangeStep, name: str, argument: Argument) -> _RangeOperand:
         inner = step.before(made, tensor)
         try:
             root, function = _function(inner)
-            return _RangeOperand(root, function, dtype)
+            return RangeOperand(root, function, dtype)
         except NotComputed:
             pass
     if made is not None and made.op == "sqrt":
@@ -539,7 +539,7 @@ def _operand(step: _RangeStep, name: str, argument: Argument) -> _RangeOperand:
         if found.dtype not in INTEGRAL:
             raise NotComputed
         return replace(found, get=lambda x: _root(found.get(x)), dtype=dtype, rooted=True)
-    return _RangeOperand(argument.id, _same, dtype)
+    return RangeOperand(argument.id, _same, dtype)
 
 
 def _same(x: Number) -> Number:
@@ -581,11 +581,11 @@ def held(x: Number, dtype: str) -> Number:
     return brain
 
 
-FunctionLaw: TypeAlias = Callable[[Mapping[str, _RangeOperand], str], Function]
+FunctionLaw: TypeAlias = Callable[[Mapping[str, RangeOperand], str], Function]
 """Returns how an element of the result is computed, given the operands and the dtype of the result."""
 
 
-def _number(operand: _RangeOperand | None, dtype: str) -> Function:
+def _number(operand: RangeOperand | None, dtype: str) -> Function:
     """Returns an operand as arithmetic in this dtype takes it. A number that the dtype does not hold, or the
     root of a number, is not taken.
     """
@@ -604,7 +604,7 @@ def _number(operand: _RangeOperand | None, dtype: str) -> Function:
 def _computed(law: Callable[..., Number], *names: str) -> FunctionLaw:
     """Returns the law of arithmetic in the dtype of the result. That of short floats is in singles."""
 
-    def of(given: Mapping[str, _RangeOperand], dtype: str) -> Function:
+    def of(given: Mapping[str, RangeOperand], dtype: str) -> Function:
         for name, operand in given.items():
             if name not in names and operand.plain not in (None, 1):
                 raise NotComputed
@@ -624,7 +624,7 @@ def _computed(law: Callable[..., Number], *names: str) -> FunctionLaw:
 
 
 def _of_integers(law: FunctionLaw) -> FunctionLaw:
-    def of(given: Mapping[str, _RangeOperand], dtype: str) -> Function:
+    def of(given: Mapping[str, RangeOperand], dtype: str) -> Function:
         if dtype not in INTEGRAL:
             raise NotComputed
         return law(given, dtype)
@@ -635,7 +635,7 @@ def _of_integers(law: FunctionLaw) -> FunctionLaw:
 def _compared(law: Callable[[Number, Number], bool]) -> FunctionLaw:
     """The law of a comparison with an integer that the dtype of the other side holds."""
 
-    def of(given: Mapping[str, _RangeOperand], dtype: str) -> Function:
+    def of(given: Mapping[str, RangeOperand], dtype: str) -> Function:
         sides = [given["input"], given["other"]]
         dtypes = {side.dtype for side in sides if side.dtype}
         if len(dtypes) != 1:
@@ -646,7 +646,7 @@ def _compared(law: Callable[[Number, Number], bool]) -> FunctionLaw:
     return of
 
 
-def _cast(given: Mapping[str, _RangeOperand], dtype: str) -> Function:
+def _cast(given: Mapping[str, RangeOperand], dtype: str) -> Function:
     source = given["input"]
     if source.rooted and dtype not in INTEGRAL:
         raise NotComputed
@@ -654,7 +654,7 @@ def _cast(given: Mapping[str, _RangeOperand], dtype: str) -> Function:
     return lambda x: held(held(source.get(x), "float32") if short else source.get(x), dtype)
 
 
-def _quotient(given: Mapping[str, _RangeOperand], dtype: str) -> Function:
+def _quotient(given: Mapping[str, RangeOperand], dtype: str) -> Function:
     mode = given["rounding_mode"].plain if "rounding_mode" in given else None
     rest = {name: operand for name, operand in given.items() if name != "rounding_mode"}
     if mode is None and dtype in DIGITS:
@@ -673,7 +673,7 @@ def _rest_of_sign(a: int, b: int) -> int:
     return a - b * _cut_quotient(a, b)
 
 
-def _clamped(given: Mapping[str, _RangeOperand], dtype: str) -> Function:
+def _clamped(given: Mapping[str, RangeOperand], dtype: str) -> Function:
     there = {name: given[name] for name in ("min", "max") if name in given}
     bounds = {name: bound for name, bound in there.items() if bound.dtype or bound.plain is not None}
     source = _number(given.get("input"), dtype)
@@ -688,7 +688,7 @@ def _clamped(given: Mapping[str, _RangeOperand], dtype: str) -> Function:
 
 
 def _chosen(condition: str, one: str, other: str) -> FunctionLaw:
-    def of(given: Mapping[str, _RangeOperand], dtype: str) -> Function:
+    def of(given: Mapping[str, RangeOperand], dtype: str) -> Function:
         if condition not in given or given[condition].dtype != "bool":
             raise NotComputed
         left, right = _number(given.get(one), dtype), _number(given.get(other), dtype)

@@ -194,9 +194,14 @@ def require_in_range(c: Context, op: str, named: Named, unchecked: Formula) -> N
         empty = [] if all(c.at_least(n, 1) for n in index.shape) else [eq(product(index.shape), 0)]
         if index.shape or op not in ("getitem", "setitem"):
             empty.append(unchecked)
-        if _require_computed(c, op, named, index, size, wraps, empty, error):
-            continue
         pieces = pieces_of(of(index), index.shape)
+        if pieces is None or not is_settled(c, pieces, -size if wraps else 0, size - 1):
+            given = named["target"] if op in LOSSES else index
+            ignored = named.get("ignore_index", -100) if op in LOSSES else None
+            if _require_computed(c, given, size, wraps, ignored, empty, error):
+                continue
+            if _require_sized(c, given, size, wraps, ignored, empty, error):
+                continue
         if pieces is None or pieces.roundings:
             reason = f"{op} is given indices that the sizes decide, in a way that is not followed"
             c.approximate(reason, "accept", negate(unchecked))
@@ -269,11 +274,10 @@ def require_some(c: Context, op: str, operand: Any, low: Dim | None, high: Dim |
 
 def _require_computed(
     c: Context,
-    op: str,
-    named: Named,
     index: Tensor,
     size: Dim,
     wraps: bool,
+    ignored: int | None,
     empty: list[Formula],
     error: type[Exception],
 ) -> bool:
@@ -282,13 +286,8 @@ def _require_computed(
     """
     if not isinstance(size, int):
         return False
-    pieces, rows, bottom = pieces_of(of(index), index.shape), size, -size if wraps else 0
-    if pieces is not None and is_settled(c, pieces, bottom, size - 1):
-        return False
-    ignored = named.get("ignore_index", -100) if op in LOSSES else None
-    found = c.computed(named["target"] if op in LOSSES else index)
-    if ignored is not None and ignored >= rows and any(one.last for one in found):
-        return False
+    rows, bottom = size, -size if wraps else 0
+    found = c.computed(index)
     valid = [one.valid(lambda x: bottom <= x < rows or x == ignored) for one in found]
     if not found or None in valid:
         return False
@@ -296,6 +295,27 @@ def _require_computed(
         if needed is not None and not c.certain(needed := any_of((needed, *empty))):
             reason = f"indices, computed one by one, into a size of {size}"
             c.require(needed, reason, error, by_data=one.by_data)
+    return True
+
+
+def _require_sized(
+    c: Context,
+    index: Tensor,
+    size: Dim,
+    wraps: bool,
+    ignored: int | None,
+    empty: list[Formula],
+    error: type[Exception],
+) -> bool:
+    """Requires that the indices that one size decides are valid, found size by size. Returns whether that
+    says it all.
+    """
+    found = c.needed(index, -size if wraps else 0, size - 1, ignored)
+    if found is None:
+        return False
+    condition, by_data = found
+    if not c.certain(needed := any_of((condition, *empty))):
+        c.require(needed, f"indices, computed size by size, into a size of {size}", error, by_data=by_data)
     return True
 
 

@@ -299,6 +299,8 @@ def _require_between(
         return c.require(fits, f"{op} takes numbers of {limits}")
     if not isinstance(high, Term) and _require_computed(c, op, operand, low, high, limits, unchecked):
         return
+    if _require_sized(c, op, operand, low, high, limits, unchecked):
+        return
     for piece, ends, nowhere in _parts(c, op, operand, operand, unchecked):
         inside = all_of(
             (
@@ -326,6 +328,23 @@ def _require_computed(
     for one, needed in zip(found, valid, strict=True):
         if needed is not None and not c.certain(needed := any_of((needed, none))):
             c.require(needed, f"{op} takes elements of {limits}", by_data=one.by_data)
+    return True
+
+
+def _require_sized(
+    c: Context, op: str, operand: Any, low: int | None, high: Dim | None, limits: str, unchecked: Formula
+) -> bool:
+    """Requires that the elements that one size decides are allowed, found size by size."""
+    if not isinstance(operand, Tensor) or operand.elements is None or operand.dtype not in INTEGRAL:
+        return False
+    pieces = pieces_of(of(operand), operand.shape)
+    if pieces is not None and is_settled(c, pieces, low, high):
+        return False
+    if (found := c.needed(operand, low, high)) is None:
+        return False
+    condition, by_data = found
+    if not c.certain(needed := any_of((condition, unchecked, eq(product(operand.shape), 0)))):
+        c.require(needed, f"{op} takes elements of {limits}", by_data=by_data)
     return True
 
 

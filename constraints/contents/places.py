@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Final, Protocol, TypeAlias
 
 from ..ir.language import (
@@ -18,8 +19,10 @@ from ..ir.language import (
     Affine,
     Dots,
     Elements,
+    Number,
     Piece,
     Pieces,
+    Quotient,
     Shape,
     Slice,
     Span,
@@ -150,9 +153,12 @@ class Places:
         at_least: AtLeast,
         certain: Callable[[Formula], bool],
         laws: Mapping[str, Law],
+        ratios: Mapping[int, Mapping[str, Quotient]] = MappingProxyType({}),
     ) -> None:
         self.program = program
         self._laws = laws
+        self._ratios = ratios
+        """The quotients of sizes that calls are given, by the number of the call."""
         self._writes = writes
         """The numbers of the nodes that write into tensors, any of which may be seen through any other."""
         self.at_least = at_least
@@ -196,6 +202,11 @@ class Places:
             return found.elements
         more = inexact_ways(found, self.at_least) < inexact_ways(result, self.at_least)
         return _filled_up(found, result) if more else None
+
+    def args(self, made: MadeValue) -> dict[str, Argument]:
+        """Returns the arguments of a call, with the quotients of sizes where they are floats."""
+        ratios = self._ratios.get(made.time, {})
+        return {name: ratios.get(name, a) if type(a) is Number else a for name, a in made.node.args}
 
     def is_as_made(self, ref: int, time: int) -> bool:
         """Returns whether nothing has been written that might be seen through a value, from when it was made

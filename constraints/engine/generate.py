@@ -31,6 +31,7 @@ from ..contents.outcomes.fixed import comparison, equality, number_of_results
 from ..contents.outcomes.ranges import OPEN, Outlook, Range, Ranges, Usual, compared, range_of
 from ..contents.outcomes.trials import Truth
 from ..contents.places import CUTTING, Places, is_exact, referring
+from ..contents.sized import Limits, needed
 from ..contents.traits import Contents, is_sparse
 from ..contents.values import extremes, stored, ways_of
 from ..contents.values import fitted as fitted_to
@@ -45,6 +46,7 @@ from ..ir.language import (
     Generated,
     Layout,
     Note,
+    Quotient,
     Refused,
     Situation,
     Slice,
@@ -299,6 +301,10 @@ class Generator:
     """The same facts, as a key to cached answers."""
     _learnt: list[Formula] = field(default_factory=list)
     _choices: dict[str, Choice] = field(default_factory=dict)
+    _ratios: dict[int, Mapping[str, Quotient]] = field(default_factory=dict)
+    """The quotients of sizes that a call is given, by the number of its node, which only says that they are
+    floats.
+    """
     """Numbers that data choose, by name, of which it is known what they may be."""
     contents: Contents = field(init=False)
     """Facts about the tensors of the program besides their elements, by reference."""
@@ -541,6 +547,15 @@ class Generator:
         found = self.computed(tensor, one=True)
         return found[0].adds_up(total, product(tensor.shape)) if len(found) == 1 else None
 
+    def needed(
+        self, tensor: Tensor, low: Dim | None, high: Dim | None, ignored: int | None = None
+    ) -> tuple[Formula, bool] | None:
+        self._asked = True
+        places, ref = self._places(), self.contents.name_of(tensor)
+        if places is None or ref is None:
+            return None
+        return needed(places, ref, self.node, Limits(low, high, ignored))
+
     def range_of(self, tensor: Tensor) -> Range:
         self._asked = True
         return self._range_of(self.contents.name_of(tensor))
@@ -746,6 +761,9 @@ class Generator:
                 named[key] = self._numbers(value, key in SIZES)
         if base == "arange":
             named = {key: _element(value) for key, value in named.items()}
+        self._ratios.pop(self.node, None)
+        if ratios := {key: value for key, value in named.items() if type(value) is Quotient}:
+            self._ratios[self.node] = ratios
         if writes or base == "setitem":
             self.written(next(iter(named.values())))
         if "out" in named:
@@ -858,7 +876,7 @@ class Generator:
         program = self._dataless
         if program is None or program.has_loops:
             return None
-        return Places(program, self._writes, self.at_least, self.certain, LAWS)
+        return Places(program, self._writes, self.at_least, self.certain, LAWS, self._ratios)
 
     def _lifted(
         self, rule: Rule, op: str, named: dict[str, Any], writes: bool

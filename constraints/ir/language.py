@@ -420,6 +420,14 @@ class Context(Protocol):
         """
         return ()
 
+    def needed(
+        self, tensor: Tensor, low: Dim | None, high: Dim | None, ignored: int | None = None
+    ) -> tuple[Formula, bool] | None:
+        """Returns the sizes at which all elements of a tensor, an argument of the call, that are not ignored
+        lie between two numbers, and whether the data choose the elements; None where that is not found.
+        """
+        return None
+
     def is_identity(self, tensor: Tensor) -> bool:
         """Whether each matrix of a tensor, an argument of the call, is the identity."""
 

@@ -1,0 +1,738 @@
+"""The elements of tensors at given sizes: a program's calls, computed in Python with torch's arithmetic.
+
+Where no short form says what the elements of an index tensor are, they are computed for one choice of sizes
+at a time, number by number, in the dtypes and the order of torch. What the data choose from a range is
+represented by the range: a permutation of it, or one number out of it, which may be any.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate, combinations, pairwise, product
+from typing import Any, Final, TypeAlias
+
+from ..ir.language import Affine, Dots, Quotient, Slice, Span, Tensor
+from ..ir.program import Argument, Ref
+from ..terms.dims import Dim, Term, UnknownSymbol, evaluate
+from .computed import FUNCTIONS, NotComputed, Number, RangeOperand, held
+from .dtypes import DIGITS, INTEGRAL
+from .laws.calls import CASTS
+from .places import Places
+
+Sizes: TypeAlias = Mapping[str, int]
+Shape: TypeAlias = tuple[int, ...]
+Numbers: TypeAlias = tuple[Number, ...]
+MOST: Final = 200_000
+"""At most this many numbers are computed for the elements of one tensor, at all sizes together."""
+
+
+class DoesNotRun(Exception):
+    """Raised where a call has no result at the sizes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """The elements of a tensor, in their order.
+
+    With a `source`, the data put the numbers in some order that they choose; where `loose`, each element may
+    be any of the numbers, of which there need not be as many as elements. Tensors of one source are in the
+    same order. Floats that are `near` are known up to a few roundings.
+    """
+
+    shape: Shape
+    numbers: Numbers
+    dtype: str
+    source: int | None = None
+    loose: bool = False
+    near: bool = False
+    alike: bool = False
+    """Whether what the data may choose for one element they may choose for any."""
+
+
+class Arrays:
+    """The elements of a program's tensors at some sizes."""
+
+    def __init__(self, places: Places, sizes: Sizes, most: int = MOST) -> None:
+        self._places = places
+        self._sizes = sizes
+        self._found: dict[int, Array] = {}
+        self.left = most
+        """How many more numbers may be computed."""
+
+    def of(self, ref: int, time: int) -> Array:
+        """Returns the elements of a value, as they are when the call number `time` is made."""
+        value, made = self._places.program.value(ref), self._places.program.made(ref)
+        if not isinstance(value, Tensor) or not self._places.is_as_made(ref, time):
+            raise NotComputed
+        if ref not in self._found:
+            shape = self.shape(value)
+            if (plain := self._plain(value, shape, made is not None and made.op in ALIKE)) is None:
+                if made is None:
+                    raise NotComputed
+                op, args = made.op.rstrip("_"), self._places.args(made)
+                plain = ArrayCall(self, ref, op, args, value, shape, made.place, made.time).result()
+            self.left -= math.prod(shape) + 1
+            if self.left < 0 or plain.shape != shape or plain.dtype != value.dtype:
+                raise NotComputed
+            self._found[ref] = plain
+        return self._found[ref]
+
+    def value(self, ref: int) -> Any:
+        return self._places.program.value(ref)
+
+    def number(self, dim: Dim) -> int:
+        try:
+            return evaluate(dim, self._sizes)
+        except (UnknownSymbol, ZeroDivisionError):
+            raise NotComputed from None
+
+    def shape(self, tensor: Tensor) -> Shape:
+        found = tuple(map(self.number, tensor.shape))
+        if any(n < 0 for n in found):
+            raise DoesNotRun
+        if math.prod(found) > self.left:
+            raise NotComputed
+        return found
+
+    def _plain(self, value: Tensor, shape: Shape, alike: bool) -> Array | None:
+        """Returns elements that are stated as a function of their place, or as a choice of the data."""
+        match value.elements:
+            case Affine(start, steps) if value.dtype in INTEGRAL:
+                by = [0] * len(shape)
+                for axis, step in steps:
+                    by[axis] = step
+                first = self.number(start)
+                where = product(*map(range, shape))
+                numbers = (first + sum(map(int.__mul__, by, place)) for place in where)
+                return Array(shape, tuple(held(x, value.dtype) for x in numbers), value.dtype)
+            case Span(low, high, True, True, True) if value.dtype in INTEGRAL:
+                least, most = self.number(low), self.number(high)
+                if most - least >= self.left:
+                    raise NotComputed
+                every = tuple(range(least, most + 1))
+                return Array(shape, every, value.dtype, source=id(value), loose=True, alike=alike)
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayCall:
+    """A call, with the shape of its result."""
+
+    arrays: Arrays
+    ref: int
+    op: str
+    args: Mapping[str, Argument]
+    value: Tensor
+    shape: Shape
+    place: int
+    time: int
+
+    @property
+    def dtype(self) -> str:
+        return self.value.dtype or ""
+
+    def result(self) -> Array:
+        """Returns the elements of the result."""
+        if self.args.get("out") is not None:
+            raise NotComputed
+        if self.op in FUNCTIONS or self.op == "sqrt":
+            return self._by_element()
+        law = LAWS.get(self.op)
+        if law is None:
+            raise NotComputed
+        return law(self)
+
+    def array(self, argument: Argument | str = "input") -> Array:
+        found = self.args.get(argument) if isinstance(argument, str) else argument
+        if not isinstance(found, Ref):
+            raise NotComputed
+        return self.arrays.of(found.id, self.time)
+
+    def ordered(self, argument: Argument | str = "input") -> Array:
+        """Returns an operand whose elements no data choose."""
+        found = self.array(argument)
+        if found.source is not None or found.near:
+            raise NotComputed
+        return found
+
+    def number(self, name: str, default: int | float | None = None) -> int | float:
+        """Returns an argument that is a number; `default` where it is left out."""
+        return self._number(self.args.get(name, default), default)
+
+    def _number(self, found: Any, default: int | float | None = None) -> int | float:
+        found = default if found is None else found
+        match found:
+            case bool():
+                return int(found)
+            case int() | float():
+                return found
+            case Term():
+                return self.arrays.number(found)
+            case Quotient("float", over, under):
+                low = self.arrays.number(under)
+                if low:
+                    return self.arrays.number(over) / low
+        raise NotComputed
+
+    def whole(self, name: str, default: int | None = None) -> int:
+        found = self.number(name, default)
+        if not isinstance(found, int):
+            raise NotComputed
+        return found
+
+    def bound(self, found: Any) -> int | None:
+        """Returns a part of a slice."""
+        if found is not None and not isinstance(found, int | Term):
+            raise NotComputed
+        return None if found is None else self.arrays.number(found)
+
+    def made_of(self, numbers: Iterable[Number]) -> Array:
+        """Returns numbers as the result's dtype holds them."""
+        dtype = self.dtype
+        return Array(self.shape, tuple([held(x, dtype) for x in numbers]), dtype)
+
+    def _by_element(self) -> Array:
+        """Returns what a function makes of the operands' elements at the same place, or of each number that
+        the data may choose.
+        """
+        operands = {name: self._operand(name, argument) for name, argument in self.args.items()}
+        several = [found for found in operands.values() if isinstance(found, Array)]
+        chosen = [array for array in several if array.source is not None]
+        if len({(a.source, a.loose, len(a.numbers)) for a in chosen}) > 1:
+            raise NotComputed
+        if chosen and any(math.prod(a.shape) != 1 and a.source is None for a in several):
+            raise NotComputed
+        if any(a.shape != self.shape for a in chosen):
+            raise NotComputed
+        count = len(chosen[0].numbers) if chosen else math.prod(self.shape)
+        given = {name: self._given(name, found, bool(chosen)) for name, found in operands.items()}
+        near = any(array.near for array in several)
+        if near and (self.op not in CASTS or self.dtype not in INTEGRAL or any(map(_is_unsure, several))):
+            raise NotComputed
+        if self.op == "sqrt":
+            root = given["input"].get
+            numbers = tuple([held(_root(root(i)), self.dtype) for i in range(count)])
+        else:
+            law = FUNCTIONS[self.op](given, self.dtype)
+            numbers = tuple([law(i) for i in range(count)])
+        if not chosen:
+            return Array(self.shape, numbers, self.dtype)
+        return replace(chosen[0], numbers=numbers, dtype=self.dtype)
+
+    def _operand(self, name: str, argument: Argument) -> Any:
+        if isinstance(argument, Ref):
+            if (self.op, name) == ("type_as", "other"):
+                value = self.arrays.value(argument.id)
+                return RangeOperand(None, float, value.dtype or "", aside=True)
+            return self.array(argument)
+        return self._number(argument) if isinstance(argument, Term | Quotient) else argument
+
+    def _given(self, name: str, found: Any, chosen: bool) -> RangeOperand:
+        if isinstance(found, RangeOperand):
+            return found
+        if not isinstance(found, Array):
+            return RangeOperand(None, lambda x: found, "", found)
+        if chosen and found.source is None:
+            one = found.numbers[0]
+            return RangeOperand(None, lambda x: one, found.dtype)
+        numbers = found.numbers if chosen else _stretched(found, self.shape)
+        return RangeOperand(None, lambda i: numbers[int(i)], found.dtype)
+
+
+def _root(x: Number) -> float:
+    if x < 0:
+        raise NotComputed
+    return math.sqrt(x)
+
+
+def _is_unsure(array: Array) -> bool:
+    """Returns whether it is not known which integers the floats are cut to."""
+    return array.near and any(
+        x != int(x) and math.floor(x - NEAR * abs(x)) != math.floor(x + NEAR * abs(x)) for x in array.numbers
+    )
+
+
+NEAR: Final = 1e-5
+
+
+def _stretched(array: Array, shape: Shape) -> Numbers:
+    """Returns the elements of an array that is broadcast to a shape."""
+    if array.shape == shape:
+        return array.numbers
+    own = (1,) * (len(shape) - len(array.shape)) + array.shape
+    if len(own) > len(shape) or any(n not in (1, m) for n, m in zip(own, shape, strict=True)):
+        raise NotComputed
+    strides = [0 if n == 1 else stride for n, stride in zip(own, _strides(own), strict=True)]
+    return tuple([array.numbers[at] for at in _positions(shape, strides)])
+
+
+def _strides(shape: Shape) -> list[int]:
+    return [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
+
+
+def _positions(shape: Shape, strides: Sequence[int], first: int = 0) -> list[int]:
+    """Returns where the elements of a view lie in memory."""
+    found = [first]
+    for size, stride in zip(shape, strides, strict=True):
+        found = [at + stride * k for at in found for k in range(size)]
+    return found
+
+
+Law: TypeAlias = Callable[[ArrayCall], Array]
+ALIKE: Final = frozenset("multinomial randint randint_like topk argsort randperm sort".split())
+"""Operators whose results have elements of which each may be any, for some data."""
+
+
+# --- makers ------------------------------------------------------------------------------------------------
+
+
+def _arange(call: ArrayCall) -> Array:
+    start, end, step = call.number("start", 0), call.args.get("end"), call.number("step", 1)
+    start = start if end is not None else 0
+    if step * 1024 != int(step * 1024) or step == 0:
+        raise NotComputed  # the steps of others are rounded
+    return call.made_of(start + step * k for k in range(math.prod(call.shape)))
+
+
+def _filled(number: int | None, name: str = "") -> Law:
+    def filled(call: ArrayCall) -> Array:
+        one = call.number(name) if number is None else number
+        return call.made_of([one] * math.prod(call.shape))
+
+    return filled
+
+
+def _tensor(call: ArrayCall) -> Array:
+    data = call.args.get("data")
+    if isinstance(data, Ref):
+        raise NotComputed
+    return call.made_of(call._number(one) for one in _leaves(data))
+
+
+def _leaves(data: Any) -> Iterator[Any]:
+    if isinstance(data, tuple):
+        for part in data:
+            yield from _leaves(part)
+    else:
+        yield data
+
+
+def _eye(call: ArrayCall) -> Array:
+    rows, columns = call.shape
+    return call.made_of(int(i == j) for i in range(rows) for j in range(columns))
+
+
+def _logspace(call: ArrayCall) -> Array:
+    """Powers between two, which torch computes with an error of a few roundings; powers of 2 are exact."""
+    first, last, base = call.number("start"), call.number("end"), call.number("base", 10)
+    count = math.prod(call.shape)
+    if base != 2 or call.dtype not in ("float32", "float64") or abs(first) + abs(last) > 60 or count > 60:
+        raise NotComputed
+    powers = [first + (last - first) * k / max(count - 1, 1) for k in range(count)]
+    return Array(call.shape, tuple([2.0**p for p in powers]), call.dtype, near=True)
+
+
+def _linspace(call: ArrayCall) -> Array:
+    """Numbers at equal distances, of which the first and the last are given. If distances are rounded, it is
+    not known on which side of an integer those between lie that should be one.
+    """
+    first, last, count = call.number("start"), call.number("end"), math.prod(call.shape)
+    step = (last - first) / max(count - 1, 1)
+    numbers = [first + step * k for k in range(count)]
+    if count > 1:
+        numbers[-1] = last
+    if step * 1024 == int(step * 1024):
+        return call.made_of(numbers)
+    if call.dtype not in DIGITS or any(abs(x - round(x)) < NEAR * (abs(x) + 1) for x in numbers[1:-1]):
+        raise NotComputed
+    return Array(call.shape, tuple(numbers), call.dtype, near=True)
+
+
+def _triangle(call: ArrayCall) -> Array:
+    rows, columns, offset = call.whole("row"), call.whole("col"), call.whole("offset", 0)
+    upper = call.op == "triu_indices"
+    every = product(range(rows), range(columns))
+    pairs = [(i, j) for i, j in every if (j - i >= offset if upper else j - i <= offset)]
+    return call.made_of([*(i for i, _ in pairs), *(j for _, j in pairs)])
+
+
+def _nonzero(call: ArrayCall) -> Array:
+    array = call.ordered()
+    every = zip(product(*map(range, array.shape)), array.numbers, strict=True)
+    if call.args.get("as_tuple"):
+        raise NotComputed
+    found = [place for place, number in every if number]
+    return Array((len(found), len(array.shape)), tuple(i for place in found for i in place), call.dtype)
+
+
+def _tensors(call: ArrayCall) -> list[Array]:
+    several = call.args.get("tensors")
+    if not isinstance(several, tuple):
+        raise NotComputed
+    return [call.ordered(one) for one in several]
+
+
+def _cartesian(call: ArrayCall) -> Array:
+    found = _tensors(call)
+    return Array(
+        call.shape, tuple(x for row in product(*(a.numbers for a in found)) for x in row), call.dtype
+    )
+
+
+def _combinations(call: ArrayCall) -> Array:
+    if call.args.get("r", 2) != 2 or call.args.get("with_replacement"):
+        raise NotComputed
+    pairs = combinations(call.ordered().numbers, 2)
+    return Array(call.shape, tuple(x for pair in pairs for x in pair), call.dtype)
+
+
+def _meshgrid(call: ArrayCall) -> Array:
+    found = _tensors(call)
+    if call.args.get("indexing") != "ij" or any(len(a.shape) != 1 for a in found):
+        raise NotComputed
+    one = found[call.place]
+    numbers = (one.numbers[place[call.place]] for place in product(*map(range, call.shape)))
+    return Array(call.shape, tuple(numbers), call.dtype)
+
+
+def _one_hot(call: ArrayCall) -> Array:
+    array, classes = call.ordered(), call.shape[-1]
+    if any(not 0 <= x < classes for x in array.numbers):
+        raise DoesNotRun
+    return call.made_of(int(x == j) for x in array.numbers for j in range(classes))
+
+
+def _unique(call: ArrayCall) -> Array:
+    array = call.array()
+    if call.place or call.args.get("dim") is not None or array.loose or array.near:
+        raise NotComputed
+    found = sorted(set(array.numbers))
+    return Array((len(found),), tuple(found), call.dtype)
+
+
+def _bucketize(call: ArrayCall) -> Array:
+    """How many boundaries are less than each number, or not more."""
+    name = "boundaries" if call.op == "bucketize" else "sorted_sequence"
+    bounds, array = call.ordered(name), call.array()
+    if array.near or array.dtype not in INTEGRAL or bounds.dtype not in INTEGRAL or len(bounds.shape) != 1:
+        raise NotComputed
+    if any(call.args.get(name) for name in ("right", "side", "sorter", "out_int32")):
+        raise NotComputed
+    numbers = tuple([sum(bound < x for bound in bounds.numbers) for x in array.numbers])
+    return replace(array, numbers=numbers, dtype=call.dtype)
+
+
+def _shuffled(call: ArrayCall) -> Array:
+    """The places of a vector, in an order that the data choose."""
+    if len(call.shape) != 1:
+        raise NotComputed
+    return Array(call.shape, tuple(range(*call.shape)), call.dtype, source=call.ref)
+
+
+def _sorted(call: ArrayCall) -> Array:
+    if call.place:
+        return _shuffled(call)
+    array = call.array()
+    if len(call.shape) > 1 or array.loose or array.near:
+        raise NotComputed
+    down = call.args.get("descending") is True
+    return Array(call.shape, tuple(sorted(array.numbers, reverse=down)), call.dtype)
+
+
+# --- elements that are moved -------------------------------------------------------------------------------
+
+
+def _viewed(call: ArrayCall) -> Array:
+    """The elements in their order, under other dims."""
+    return replace(call.array(), shape=call.shape)
+
+
+def _moved(law: Callable[[ArrayCall, Array], Sequence[int]]) -> Law:
+    """Returns the law of elements that lie at other places: at these of the operand's."""
+
+    def moved(call: ArrayCall) -> Array:
+        array = call.array()
+        if array.loose:
+            every = range(math.prod(array.shape))
+            some = law(call, replace(array, numbers=tuple(every)))
+            if not array.alike and len(set(some)) < len(every):
+                raise NotComputed
+            return replace(array, shape=call.shape)
+        at = law(call, array)
+        if array.source is None:
+            return replace(array, shape=call.shape, numbers=tuple([array.numbers[i] for i in at]))
+        whole = len(set(at)) == len(at) == len(array.numbers)
+        return replace(array, shape=call.shape, source=call.ref, loose=not whole, alike=True)
+
+    return moved
+
+
+def _axes(call: ArrayCall, found: Any, rank: int) -> list[int]:
+    some = found if isinstance(found, tuple) else (found,)
+    if not all(type(axis) is int and -rank <= axis < rank for axis in some):
+        raise NotComputed
+    return [axis % rank for axis in some]
+
+
+def _flipped(call: ArrayCall, array: Array) -> list[int]:
+    axes = _axes(call, call.args.get("dims"), len(array.shape))
+    strides = _strides(array.shape)
+    first = sum(strides[axis] * (array.shape[axis] - 1) for axis in axes)
+    return _positions(array.shape, [-s if a in axes else s for a, s in enumerate(strides)], first)
+
+
+def _rolled(call: ArrayCall, array: Array) -> list[int]:
+    if call.args.get("dims") not in (None, ()) and len(array.shape) != 1:
+        raise NotComputed
+    count, by = len(array.numbers), call.args.get("shifts")
+    (by,) = by if isinstance(by, tuple) and len(by) == 1 else (by,)
+    if not isinstance(by, int):
+        raise NotComputed
+    return [(i - by) % count for i in range(count)]
+
+
+def _permuted(call: ArrayCall, array: Array) -> list[int]:
+    rank, strides = len(array.shape), _strides(array.shape)
+    order = [*range(rank)]
+    if call.op == "permute":
+        order = _axes(call, call.args.get("dims"), rank)
+    elif rank > 1:
+        pair = (call.args.get("dim0", 0), call.args.get("dim1", 1))
+        one, other = (0, 1) if call.op == "t" else _axes(call, pair, rank)
+        order[one], order[other] = order[other], order[one]
+    return _positions(call.shape, [strides[axis] for axis in order])
+
+
+def _expanded(call: ArrayCall, array: Array) -> Sequence[int]:
+    places = Array(array.shape, tuple(range(math.prod(array.shape))), "int64")
+    return [int(i) for i in _stretched(places, call.shape)]
+
+
+def _repeated(call: ArrayCall, array: Array) -> list[int]:
+    own = (1,) * (len(call.shape) - len(array.shape)) + array.shape
+    if not all(own):
+        return []
+    strides = _strides(own)
+    places = product(*map(range, call.shape))
+    return [sum(i % n * s for i, n, s in zip(at, own, strides, strict=True)) for at in places]
+
+
+def _interleaved(call: ArrayCall, array: Array) -> list[int]:
+    times = call.args.get("repeats")
+    if not isinstance(times, int) or (call.args.get("dim") is not None and len(array.shape) != 1):
+        raise NotComputed
+    return [i for i in range(len(array.numbers)) for _ in range(times)]
+
+
+def _item(call: ArrayCall, array: Array) -> list[int]:
+    """The places that an index of integers, slices and new dims names, or one tensor of indices."""
+    index = call.args.get("index")
+    items = index if isinstance(index, tuple) else (index,)
+    if len(items) == 1 and isinstance(items[0], Ref):
+        return _picked(array, call.ordered(items[0]))
+    rank = len(array.shape)
+    taken = sum(item is not None and item is not Dots for item in items)
+    if Dots not in items:
+        items = (*items, Dots)
+    at = items.index(Dots)
+    items = (*items[:at], *(Slice(),) * (rank - taken), *items[at + 1 :])
+    strides, axis, first = _strides(array.shape), 0, 0
+    shape: list[int] = []
+    steps: list[int] = []
+    for item in items:
+        if item is None:
+            shape, steps = [*shape, 1], [*steps, 0]
+            continue
+        size, stride = array.shape[axis], strides[axis]
+        axis += 1
+        match item:
+            case Slice(start, stop, step):
+                there = range(size)[slice(*map(call.bound, (start, stop, step)))]
+                shape, steps = [*shape, len(there)], [*steps, stride * there.step]
+                first += stride * (there.start if there else 0)
+            case bool():
+                raise NotComputed
+            case int() | Term():
+                place = call._number(item)
+                if not -size <= place < size:
+                    raise DoesNotRun
+                first += stride * int(place % size)
+            case _:
+                raise NotComputed
+    return _positions(tuple(shape), steps, first)
+
+
+def _picked(array: Array, index: Array) -> list[int]:
+    """The places of the rows that a tensor names."""
+    rows, row = array.shape[0], math.prod(array.shape[1:])
+    if index.dtype not in INTEGRAL or not array.shape:
+        raise NotComputed
+    if not all(-rows <= i < rows for i in index.numbers):
+        raise DoesNotRun
+    return [int(i) % rows * row + k for i in index.numbers for k in range(row)]
+
+
+def _selected(call: ArrayCall) -> Array:
+    return _moved(lambda call, array: _picked(array, call.ordered("index")))(call)
+
+
+def _joined(call: ArrayCall) -> Array:
+    found = _tensors(call)
+    if call.args.get("dim", 0) != 0 or len({a.dtype for a in found}) > 1:
+        raise NotComputed
+    return Array(call.shape, tuple(x for a in found for x in a.numbers), call.dtype)
+
+
+def _padded(call: ArrayCall) -> Array:
+    array, sides = call.ordered(), call.args.get("pad")
+    if len(array.shape) != 1 or not isinstance(sides, tuple) or len(sides) != 2:
+        raise NotComputed
+    if call.args.get("mode", "constant") not in (None, "constant"):
+        raise NotComputed
+    before, after = sides
+    if not (type(before) is int and type(after) is int and before >= 0 and after >= 0):
+        raise NotComputed
+    around = call.number("value", 0)
+    return call.made_of([*[around] * before, *array.numbers, *[around] * after])
+
+
+def _on_diagonal(call: ArrayCall) -> Array:
+    array = call.ordered()
+    if len(array.shape) != 1 or call.args.get("diagonal", 0) != 0:
+        raise NotComputed
+    return call.made_of(x if i == j else 0 for i, x in enumerate(array.numbers) for j in range(*array.shape))
+
+
+def _part(call: ArrayCall) -> Array:
+    array = call.ordered()
+    (axis,) = _axes(call, call.args.get("dim", 0), len(array.shape))
+    strides = _strides(array.shape)
+    kept = [stride for a, stride in enumerate(strides) if a != axis]
+    at = _positions(call.shape, kept, strides[axis] * call.place)
+    return Array(call.shape, tuple([array.numbers[i] for i in at]), call.dtype)
+
+
+# --- several elements together -----------------------------------------------------------------------------
+
+
+def _lines(array: Array, axis: int) -> Iterator[list[int]]:
+    """Yields the places along an axis, for each of the others."""
+    strides = _strides(array.shape)
+    rest = [(n, s) for a, (n, s) in enumerate(zip(array.shape, strides, strict=True)) if a != axis]
+    for first in _positions(tuple(n for n, _ in rest), [s for _, s in rest]):
+        yield [first + strides[axis] * k for k in range(array.shape[axis])]
+
+
+def _reduced(law: Callable[[Iterable[Number]], Number], empty: bool) -> Law:
+    """Returns the law of one number made of several integers, which may be none where `empty`."""
+
+    def reduced(call: ArrayCall) -> Array:
+        array, axis = call.array(), call.args.get("dim")
+        if array.near or array.dtype in DIGITS or call.place or call.args.get("other") is not None:
+            raise NotComputed
+        if array.loose and math.prod(array.shape) != 1:
+            raise NotComputed
+        if math.prod(array.shape) == 1:
+            return replace(array, shape=call.shape, dtype=call.dtype)
+        axis = axis[0] if isinstance(axis, tuple) and len(axis) == 1 else axis
+        rank = len(array.shape)
+        if axis in (None, ()) or (rank == 1 and axis in (0, -1)):
+            groups = [array.numbers]
+        elif array.source is not None or not isinstance(axis, int):
+            raise NotComputed
+        else:
+            (at,) = _axes(call, axis, rank)
+            groups = [tuple(array.numbers[i] for i in line) for line in _lines(array, at)]
+        if not empty and not all(groups):
+            raise DoesNotRun
+        return call.made_of(law(group) for group in groups)
+
+    return reduced
+
+
+def _running(law: Callable[[int, int], int]) -> Law:
+    """Returns the law of sums, or products, of all elements up to each, which wrap at 64 bits."""
+
+    def both(a: int, b: int) -> int:
+        return int(held(law(a, b), "int64"))
+
+    def running(call: ArrayCall) -> Array:
+        array = call.array()
+        if math.prod(array.shape) == 1 and array.dtype == call.dtype:
+            return array
+        if array.source is not None or array.near or array.dtype in DIGITS:
+            raise NotComputed
+        if not array.shape:
+            return call.made_of(array.numbers)
+        (axis,) = _axes(call, call.args.get("dim"), len(array.shape))
+        numbers = [0] * len(array.numbers)
+        for line in _lines(array, axis):
+            for i, number in zip(line, accumulate([int(array.numbers[i]) for i in line], both), strict=True):
+                numbers[i] = number
+        return call.made_of(numbers)
+
+    return running
+
+
+def _differences(call: ArrayCall) -> Array:
+    array = call.ordered()
+    usual = {"n": 1, "dim": -1, "prepend": None, "append": None}
+    if any(call.args.get(name, one) != one for name, one in usual.items()) or array.dtype not in INTEGRAL:
+        raise NotComputed
+    if not array.shape:
+        raise DoesNotRun
+    lines = _lines(array, len(array.shape) - 1)
+    return call.made_of(array.numbers[j] - array.numbers[i] for line in lines for i, j in pairwise(line))
+
+
+LAWS: Final[Mapping[str, Law]] = {
+    "arange": _arange,
+    "full": _filled(None, "fill_value"),
+    "new_full": _filled(None, "fill_value"),
+    "full_like": _filled(None, "fill_value"),
+    **dict.fromkeys("zeros new_zeros zeros_like".split(), _filled(0)),
+    **dict.fromkeys("ones new_ones ones_like".split(), _filled(1)),
+    **dict.fromkeys(("tensor", "as_tensor"), _tensor),
+    "eye": _eye,
+    "logspace": _logspace,
+    "linspace": _linspace,
+    **dict.fromkeys(("triu_indices", "tril_indices"), _triangle),
+    **dict.fromkeys(("nonzero", "argwhere"), _nonzero),
+    "cartesian_prod": _cartesian,
+    "combinations": _combinations,
+    "meshgrid": _meshgrid,
+    "one_hot": _one_hot,
+    "_unique2": _unique,
+    **dict.fromkeys(("bucketize", "searchsorted"), _bucketize),
+    **dict.fromkeys(("argsort", "randperm"), _shuffled),
+    "sort": _sorted,
+    **dict.fromkeys(
+        "reshape view flatten unsqueeze squeeze clone contiguous detach ravel unflatten reshape_as view_as "
+        "alias".split(),
+        _viewed,
+    ),
+    "flip": _moved(_flipped),
+    "roll": _moved(_rolled),
+    **dict.fromkeys("t transpose permute".split(), _moved(_permuted)),
+    **dict.fromkeys(("expand", "expand_as"), _moved(_expanded)),
+    "repeat": _moved(_repeated),
+    "repeat_interleave": _moved(_interleaved),
+    "getitem": _moved(_item),
+    "index_select": _selected,
+    **dict.fromkeys(("cat", "stack"), _joined),
+    **dict.fromkeys(("pad", "constant_pad_nd"), _padded),
+    "diag": _on_diagonal,
+    "unbind": _part,
+    "sum": _reduced(sum, empty=True),
+    "prod": _reduced(math.prod, empty=True),
+    **dict.fromkeys(("max", "amax"), _reduced(max, empty=False)),
+    **dict.fromkeys(("min", "amin"), _reduced(min, empty=False)),
+    "cumsum": _running(int.__add__),
+    "cumprod": _running(int.__mul__),
+    "diff": _differences,
+}
+"""For each operator how the elements of its result are computed; functions of the elements at one place are
+those of `computed`.
+"""

@@ -1,0 +1,153 @@
+"""Indices that one size decides: their elements and bounds of these against torch, and the exact condition
+against eager runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+from unittest import mock
+
+import pytest
+import torch
+import torch.nn.functional as F
+from eager_runs import runs
+from torch import Tensor, arange
+
+from anyshape.constraints.contents import indices
+from anyshape.constraints.contents.arrays import Arrays, DoesNotRun
+from anyshape.constraints.contents.computed import NotComputed
+from anyshape.constraints.contents.places import Places
+from anyshape.constraints.contents.tails import Bound, Tail
+from anyshape.constraints.engine import generate
+from anyshape.typecheck import check
+
+EDGES: Final = (127, 128, 129, 255, 256, 257, 511, 512, 513, 2048, 2050, 3000)
+SIZES: Final = (*range(1, 30), *range(30, 300, 17), *EDGES)
+SMALL: Final = (*range(1, 12), 20, 33, 90, 128, 130)
+Target = Callable[[Tensor], Any]
+
+
+def n(x: Tensor) -> int:
+    return x.shape[0]
+
+
+def relative(x: Tensor) -> Tensor:
+    return arange(n(x))[:, None] - arange(n(x)) + n(x) - 1
+
+
+def capped(index: Tensor, bound: int) -> Tensor:
+    return torch.zeros(256, 2)[torch.where(index < bound, index, bound - 1)]
+
+
+EXACT: Final[list[Target]] = [
+    lambda x: torch.zeros(9)[arange(0, n(x), 0.5).long().sum()],
+    lambda x: torch.zeros(30)[arange(n(x)).expand(4, -1).sum().abs().sqrt().long()],
+    lambda x: torch.zeros(9)[torch.cartesian_prod(arange(n(x)), arange(3))[:, 0].roll(1).clamp(1, 2).prod()],
+    lambda x: torch.zeros(9)[(relative(x).char() + 4).long().clamp(1, 2).prod()],
+    lambda x: torch.zeros(9)[x.argsort().clamp(1, 2).prod()],
+    lambda x: torch.zeros(200, 3)[x.argmax().clamp(1, 2).prod().flatten()[0]],
+    lambda x: torch.zeros(8)[..., torch.randint(n(x), x.shape)[-1].clamp(1, 2).prod()],
+    lambda x: torch.zeros(n(x) + 4)[torch.diag(arange(n(x) + 1)).abs().sqrt().long().bitwise_and(3).max()],
+    lambda x: torch.zeros(n(x))[torch.combinations(arange(n(x) - 1))[:, 1].abs().sqrt().long()],
+    lambda x: torch.zeros(n(x), n(x))[:, (torch.triu_indices(n(x) + 1, n(x) + 1).half() * 3).long()],
+    lambda x: torch.zeros(129)[torch.pow(2, (arange(1, n(x)) / max(n(x) - 1, 1) * 4).long().clamp(0, 9))],
+    lambda x: x[(relative(x) / max(2 * n(x) - 1, 1)).long()],
+    lambda x: F.one_hot(torch.argwhere(torch.ones(n(x), 2 * n(x)))[:, 1].sqrt().long(), 12),
+    lambda x: torch.zeros(2050)[(arange(-n(x), 0) ** 2 + 1).clamp(max=2).cumprod(0)],
+    lambda x: torch.zeros(9)[(arange(float(n(x))).long().expand(3, -1) + 1).clamp(max=2).cumprod(0)],
+    lambda x: torch.zeros(n(x) // 2).gather(0, (arange(n(x)).byte() - 5).long().clamp(max=90)),
+    lambda x: torch.zeros(n(x)).gather(0, (arange(n(x)).byte() + 9).long()),
+    lambda x: capped(arange(float(n(x))).long(), n(x) - 1),
+    lambda x: torch.zeros(10)[(arange(n(x)) / 2).floor().long()[arange(n(x) - 1, -1, -1)].sum(0)],
+    lambda x: torch.zeros(2)[(x.new_full((4,), n(x)).long().cumsum(0) * (2 / n(x))).long()],
+    lambda x: torch.zeros(8)[:, None][torch.logspace(0, 2 * n(x), 3, base=2).long().bfloat16().long()],
+    lambda x: torch.zeros(5, n(x))[:, torch.topk(x, 1).indices.abs().sqrt().long()],
+    lambda x: torch.zeros(n(x) + 5)[(torch.tensor(n(x) - 1) + 1).clamp(max=2).cumprod(0)],
+    lambda x: torch.zeros(2 * n(x))[(arange(n(x) // 2).unique().half() * 3).long()],
+    lambda x: F.nll_loss(torch.zeros(n(x), 20), (arange(n(x)) ** 2 / 3).long()),
+    lambda x: F.nll_loss(torch.zeros(n(x), 20), (arange(n(x)).half() * 3).long() - 100),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("target", EXACT)
+def test_the_condition_is_exact(target: Target) -> None:
+    report = check(target, "x: float32[q]", replay=False)
+    assert report.verdict in ("proved", "refined", "refuted") and report.accepts.exact, report.to_text()
+    for size in SIZES:
+        assert report.accepts.holds(q=size) == runs(target, size), (size, report.to_text())
+
+
+INDICES: Final[list[Callable[[Tensor], Tensor]]] = [
+    lambda x: arange(2, n(x) + 2).flip(0).roll(2).repeat(2),
+    lambda x: arange(n(x)).expand(3, -1).t().reshape(-1).contiguous()[1:],
+    lambda x: relative(x).transpose(0, 1).permute(1, 0)[..., None].flatten(),
+    lambda x: (relative(x).short() * 300).char().long(),
+    lambda x: arange(n(x)).repeat_interleave(3)[::2][:7],
+    lambda x: torch.meshgrid(arange(n(x)), arange(n(x) + 1), indexing="ij")[1].bool().long().sum(1),
+    lambda x: torch.tril_indices(n(x), n(x), offset=-1)[1].cumsum(0),
+    lambda x: torch.eye(n(x)).nonzero()[:, 1].cumprod(0),
+    lambda x: F.one_hot(arange(n(x)), n(x)).sum(0),
+    lambda x: torch.bucketize(arange(n(x)) * 3, arange(n(x))) ** 2,
+    lambda x: F.pad(torch.cat((arange(n(x)), torch.full((2,), n(x)))), (1, 2), value=7).sum(0),
+    lambda x: (arange(n(x)) * 0.7).round().long().masked_fill(arange(n(x)) > 5, 1),
+    lambda x: (arange(n(x)) * (3 / n(x))).long() ^ 5,
+    lambda x: torch.div(arange(n(x)).sub(4), -3, rounding_mode="trunc").remainder(7),
+    lambda x: torch.div(arange(n(x)), 3, rounding_mode="floor").sign().diff(),
+    lambda x: (arange(n(x)).bfloat16() / 3).ceil().long().bitwise_or(2),
+    lambda x: (arange(n(x)).double() * 0.1).floor().long() << 2,
+    lambda x: torch.minimum(arange(n(x)).sqrt().long(), torch.tensor(3)),
+    lambda x: torch.where(arange(n(x)) < n(x) - 2, arange(n(x)), n(x) - 3).abs() >> 1,
+    lambda x: torch.linspace(0, n(x) - 1, 2).long().max(),
+    lambda x: torch.logspace(0, 4, n(x) % 9 + 2, base=2).long(),
+    lambda x: torch.tensor([0, n(x), 3]).half().long().amin(0),
+    lambda x: torch.combinations(arange(n(x)))[:, 0].fmod(4).unsqueeze(0),
+    lambda x: arange(0, n(x), 0.5).long().clamp(2, 20).prod(),
+]  # fmt: skip
+
+
+def _within(bounds: tuple[Bound, Bound, Bound, Bound], numbers: list[int], further: int) -> bool:
+    """Returns whether the bounds hold, at a number of sizes further than the first."""
+    at = [None if b is None else b.at + b.slope * further for b in bounds]
+    low, high, top, bottom = at
+    return all(
+        (
+            low is None or min(numbers) >= low,
+            high is None or max(numbers) <= high,
+            top is None or max(numbers) >= top,
+            bottom is None or min(numbers) <= bottom,
+        )
+    )
+
+
+def _asked(index: Callable[[Tensor], Tensor]) -> tuple[Places, int, int]:
+    """Returns the program that computes the index, its reference, and the time at which it is used."""
+    asked: list[tuple[Places, int, int]] = []
+    with mock.patch.multiple(indices, is_settled=lambda *_: False, _require_computed=lambda *_: False), \
+         mock.patch.object(generate, "needed", lambda *given: asked.append(given[:3])):  # fmt: skip
+        check(lambda x: torch.zeros(50)[index(x)], "x: float32[q]", replay=False)
+    return asked[-1]
+
+
+@pytest.mark.parametrize("index", INDICES)
+def test_elements_and_their_bounds_are_those_of_torch(index: Callable[[Tensor], Tensor]) -> None:
+    places, ref, time = _asked(index)
+    tails = [(first, last) for first in (1, 6, 20) for last in (None, first + 40, 2000)]
+    compared = 0
+    for size in SMALL:
+        try:
+            found = Arrays(places, {"q": size}).of(ref, time)
+        except DoesNotRun:
+            assert not runs(index, size)
+            continue
+        except NotComputed:
+            continue
+        expected = index(torch.zeros(size))
+        assert (found.shape, list(found.numbers)) == (expected.shape, expected.flatten().tolist()), size
+        compared += 1
+        for first, last in tails if found.numbers else ():
+            if first <= size and (last is None or size <= last):
+                ends = Tail(places, "q", first, last, Arrays(places, {"q": first})).of(ref, time)
+                bounds = (ends.low, ends.high, ends.top, ends.bottom)
+                assert _within(bounds, list(found.numbers), size - first), (size, first, last, ends)
+    assert compared > 5
