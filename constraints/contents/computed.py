@@ -26,7 +26,7 @@ from .functions import corners, number, symbol_of
 from .laws.calls import CASTS, MOVES
 from .places import MadeValue, Places
 from .shaping import is_permutation
-from .values import ROOTED, extremes_of, of, pieces_of
+from .values import ROOTED, of, pieces_of
 
 Number: TypeAlias = "int | float"
 Function: TypeAlias = Callable[[Number], Number]
@@ -66,18 +66,9 @@ class ComputedRange:
     """1 where the ray goes through the places of a vector from the first to the last, each once, -1 where it
     goes from the last to the first, 0 where that is not known.
     """
-    last: bool = False
-    """Whether the only element is the last of those that are made."""
-    rises: bool = False
-    """Whether it is known that none of those that are made is less than one before it."""
 
-    def then(self, function: Function, *, rises: bool = False) -> ComputedRange:
-        """Returns what a function makes of the elements, one that never falls if it `rises`."""
-        return replace(self, stages=(*self.stages, partial(map, function)), rises=self.rises and rises)
-
-    def up_to(self, stage: Stage, count: Dim, *, rises: bool) -> ComputedRange:
-        """Returns the last of so many numbers that a stage makes."""
-        return replace(self.in_place(stage, count), order=0, last=True, rises=rises)
+    def then(self, function: Function) -> ComputedRange:
+        return replace(self, stages=(*self.stages, partial(map, function)))
 
     def in_place(self, stage: Stage | None, count: Dim) -> ComputedRange:
         """Returns so many elements that a stage makes, in the order of places."""
@@ -87,8 +78,6 @@ class ComputedRange:
 
     def valid(self, is_valid: Callable[[Number], bool]) -> Formula | None:
         """Returns the condition under which all elements are valid; None where it is not found."""
-        if self.last:
-            return self._valid_last(is_valid)
         few: list[Formula] = []
         for ray in self.rays:
             if (first := self._first(ray, is_valid)) is None:
@@ -102,7 +91,7 @@ class ComputedRange:
 
         The sums of the first of them do not fall, so that those with one sum are next to each other.
         """
-        if len(self.rays) != 1 or self.given is not True or self.by_data or self.last:
+        if len(self.rays) != 1 or self.given is not True or self.by_data:
             return None
         (ray,) = self.rays
         if length not in (ray.count, maximum(ray.count, 0)):  # some integers may occur more than once
@@ -119,7 +108,7 @@ class ComputedRange:
             return None
         if isinstance(total, int):
             at = [k for k, found in enumerate(sums) if found == total]
-            return _is_among(length, at)
+            return all_of((ge(length, at[0]), le(length, at[-1]))) if at else False
         first, step = _progression(sums)
         if all(found == k * first + k * (k - 1) // 2 * step for k, found in enumerate(sums)):
             whole = length * first + (length * (length - 1) // 2) * step
@@ -157,21 +146,6 @@ class ComputedRange:
             values = stage(values)
         return values
 
-    def _valid_last(self, is_valid: Callable[[Number], bool]) -> Formula | None:
-        """Returns the condition under which the last element is valid, where numbers between two valid ones
-        are valid and elements rise until they are so no more; None where it is not found.
-        """
-        (ray,), good = self.rays, list[int]()
-        try:
-            for place, value in enumerate(islice(self._values(ray), SEARCHED if self.rises else 0)):
-                if is_valid(value):
-                    good.append(place)
-                elif good and value > 0:
-                    return any_of((_is_among(ray.count - 1, good), negate(self.given)))
-        except NotComputed:
-            return None
-        return None
-
     def _first(self, ray: Ray, is_valid: Callable[[Number], bool]) -> int | None:
         """Returns the place of the first number of a ray that becomes an element which is not valid."""
         most = min(ray.count, SEARCHED) if isinstance(ray.count, int) else SEARCHED
@@ -182,13 +156,6 @@ class ComputedRange:
         except NotComputed:
             return None
         return ray.count if isinstance(ray.count, int) and ray.count <= SEARCHED else None
-
-
-def _is_among(number: Dim, numbers: list[int]) -> Formula:
-    """Returns whether a number is one of these, which rise."""
-    first = [n for n, before in zip(numbers, [None, *numbers], strict=False) if before != n - 1]
-    last = [n for n, after in zip(numbers, [*numbers[1:], None], strict=True) if after != n + 1]
-    return any_of(all_of((ge(number, a), le(number, b))) for a, b in zip(first, last, strict=True))
 
 
 def _progression(sums: list[int]) -> tuple[int, int]:
@@ -211,7 +178,7 @@ def chains_of(
     if made is None or _is_enough(plain, one):
         return plain
     step = _RangeStep(places, made, value, depth, one)
-    for law in (_moved, _sliced, _running, _reduced, _beside, _by_element):
+    for law in (_moved, _sliced, _running, _beside, _by_element):
         if found := law(step):
             return found
     return plain
@@ -268,10 +235,6 @@ def _plain(value: Tensor, places: Places, one: bool) -> tuple[ComputedRange, ...
     found: list[ComputedRange] = []
     for piece in pieces.pieces:
         rays = _rays(piece, places)
-        if not rays and not piece.indices and _is_plain(piece) and places.at_least(number(piece), 0):
-            up_to = (Ray(0, 1, number(piece) + 1),)
-            found.append(ComputedRange(up_to, (), piece.given, pieces.by_data, last=True, rises=True))
-            continue
         if not rays:
             return ()
         order = _order(piece, value) if len(pieces.pieces) == 1 else 0
@@ -280,7 +243,7 @@ def _plain(value: Tensor, places: Places, one: bool) -> tuple[ComputedRange, ...
 
 
 def _rays(piece: Piece, places: Places) -> tuple[Ray, ...]:
-    if not _is_plain(piece):
+    if piece.term is None or piece.over != 1 or not piece.attained or piece.doubt is not False:
         return ()
     term = number(piece)
     if not piece.indices:
@@ -303,10 +266,6 @@ def _rays(piece: Piece, places: Places) -> tuple[Ray, ...]:
     if places.at_least(high, 0) and places.at_least(-low, 0):
         return (Ray(0, 1, high + 1), Ray(0, -1, -low + 1))
     return ()
-
-
-def _is_plain(piece: Piece) -> bool:
-    return piece.term is not None and piece.over == 1 and piece.attained and piece.doubt is False
 
 
 def _line(piece: Piece) -> tuple[Dim, int, Dim] | None:
@@ -388,32 +347,6 @@ def _running(step: _RangeStep) -> tuple[ComputedRange, ...]:
     return (chain.in_place(whole, step.value.shape[0]),) if chain.order == 1 else ()
 
 
-def _reduced(step: _RangeStep) -> tuple[ComputedRange, ...]:
-    """The greatest number, or the sum of numbers, as a function of how many there are."""
-    op, args, source = step.made.op, step.args, step.tensor(step.args.get("input"))
-    whole = all(args.get(name) is None for name in ("dim", "other", "dtype")) and not step.made.place
-    if op not in ("max", "amax", "sum") or not whole or source is None or source.dtype not in INTEGRAL:
-        return ()
-    found = step.chains(args["input"], one=True)
-    if len(found) != 1 or found[0].given is not True or found[0].by_data or found[0].last:
-        return ()
-    (chain,) = found
-    (ray,) = chain.rays
-    if op != "sum":
-        return (chain.up_to(partial(accumulate, func=max), ray.count, rises=True),)
-    count = product(source.shape)
-    if count not in (ray.count, maximum(ray.count, 0)) or step.value.dtype != "int64":
-        return ()
-    rises = _is_never_negative(source, step.places)
-    return (chain.up_to(partial(accumulate, initial=0), count + 1, rises=rises),)
-
-
-def _is_never_negative(value: Tensor, places: Places) -> bool:
-    pieces = pieces_of(of(value), value.shape)
-    span = None if pieces is None else extremes_of(pieces, places.at_least)
-    return span is not None and places.at_least(span.low, 0)
-
-
 def _differences(values: Iterator[Number], dtype: str, sign: int) -> Iterator[Number]:
     return (held(sign * (b - a), dtype) for a, b in pairwise(values))
 
@@ -457,30 +390,7 @@ def _by_element(step: _RangeStep) -> tuple[ComputedRange, ...]:
         root, function = _function(step)
     except NotComputed:
         return ()
-    if root is None:
-        return ()
-    rises = _rises(step, root)
-    return tuple([chain.then(function, rises=rises) for chain in step.chains(Ref(root))])
-
-
-def _rises(step: _RangeStep, root: int) -> bool:
-    """Returns whether what a function makes of a value never falls where that rises."""
-    op, source, other = step.made.op, step.args.get("input"), step.args.get("other")
-    dtype, tensor = step.value.dtype, step.tensor(source)
-    if not isinstance(source, Ref) or tensor is None:
-        return False
-    wide = dtype in DIGITS or dtype == "int64"
-    plain = isinstance(other, int | float) and not isinstance(other, bool)
-    keeps = (
-        (op in CASTS and wide)
-        or (op in ("add", "sub") and plain and wide and step.args.get("alpha", 1) == 1)
-        or (op in ("mul", "div") and plain and wide and isinstance(other, int | float) and other > 0)
-        or (op in ("floor", "ceil", "trunc", "round"))
-    )
-    if not keeps or source.id == root:
-        return keeps
-    made = step.places.program.made(source.id)
-    return made is not None and _rises(step.before(made, tensor), root)
+    return tuple([chain.then(function) for chain in step.chains(Ref(root))]) if root is not None else ()
 
 
 def _function(step: _RangeStep) -> tuple[int | None, Function]:

@@ -322,15 +322,8 @@ class ComputedElements(Protocol):
     @property
     def by_data(self) -> bool: ...
 
-    @property
-    def last(self) -> bool:
-        """Whether there is only one element, a function of a size."""
-
     def valid(self, is_valid: Callable[[int | float], bool]) -> Formula | None:
-        """Returns the condition under which all of them are valid; None where it is not found.
-
-        If there is only one, numbers between two that are valid have to be so.
-        """
+        """Returns the condition under which all of them are valid; None where it is not found."""
 
     def strides_fit(self, length: Dim) -> Formula | None:
         """Returns the condition under which 64 bits hold the strides of a tensor that has so many elements as
