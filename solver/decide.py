@@ -1,11 +1,10 @@
 """The verdict on a constraint system, and the oracle that answers the recorder's questions.
 
-requirement` over all paths. => The accepted set is the conjunction of `premise => requirement` over all
-paths; a path that ends in the program's own `raise` contributes `premise => false`. => requirement` over all
-paths. Requirements that the fast path proves from the domain and the requirements before them are dropped at
-once; the others are the residual. Where knowledge is missing (an operator without a rule, a path that the
-recorder gave up, a size that the data decides) the sizes concerned form an *open* region: a verdict other
-than `refuted` needs a proof that the region is empty.
+The accepted set is the conjunction of `premise => requirement` over all paths; a path that ends in the
+program's own `raise` contributes `premise => false`. Requirements that the fast path proves from the domain
+and the requirements before them are dropped at once; the others are the residual. Where knowledge is missing
+(an operator without a rule, a path that the recorder gave up, a size that the data decides) the sizes
+concerned form an *open* region: a verdict other than `refuted` needs a proof that the region is empty.
 
 Two sets enclose the accepted set, S <= accepted <= P. The sizes in S are certainly accepted: they meet all
 requirements, and reach no approximation that may accept too much. The sizes outside of P are certainly
@@ -498,7 +497,7 @@ class _PathReading:
     def _add(self, to: list[Requirement], requirement: Requirement) -> None:
         # Two lines that ask the same are one matter; two that no sizes get through are two mistakes.
         line = (requirement.origin.file, requirement.origin.line) if requirement.formula is False else ()
-        key = requirement.premise, requirement.formula, line
+        key = requirement.premise, requirement.formula, requirement.needs, line
         if requirement.needs is not True and (key not in self._seen or to is self.trace):
             self._seen.add(key)
             to.append(requirement)

@@ -8,9 +8,10 @@ requirement.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import permutations
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ..ir.language import Context, Layout, Shape, Tensor
 from ..terms.dims import Dim, Term, divide
@@ -125,21 +126,23 @@ def extent(tensor: Tensor) -> Dim | None:
 
 
 class Region(NamedTuple):
-    """A tensor and its offset in a memory, in elements; None where that is not known.
-
-    It may be cut from a tensor that has been expanded, or have strides of the program's own choice.
-    """
+    """A tensor and its offset in a memory, in elements; None where that is not known."""
 
     tensor: Tensor
     start: Dim | None
-    is_cut: bool = False
+    expanded_to: Shape = ()
+    """Sizes that dims were expanded to, of this tensor or of one that it was cut from. Where such a size is
+    1, the dim has kept its stride, though the layout says 0.
+    """
+    kept: Shape | None = None
+    """The strides of its dims that have them from before they were expanded; None where they are not known.
+    """
+    is_restrided: bool = False
+    """Whether its strides along other dims of size 1, too, may not be those that its layout says."""
 
-    def is_expanded(self) -> bool:
-        """Returns whether a dim that may be of size 1 has the stride 0: it has been expanded to its size, and
-        keeps its own stride where that is 1, or was cut to it from a greater one.
-        """
-        along = zip(self.tensor.shape, strides_of(self.tensor) or (), strict=False)
-        return any(step == 0 and not isinstance(n, int) for n, step in along)
+    def here(self, here: Callable[[Any], Any]) -> Region:
+        """Returns the region in a case of sizes."""
+        return Region(*map(here, self[:-1]), self.is_restrided)
 
 
 def meets(written: Region, read: Region) -> Formula | None:
@@ -186,14 +189,41 @@ def clash(written: Region, read: Region, seated: bool = False) -> Formula | None
         meeting = all_of((meeting, one))  # what has been expanded is not looked at
     alike: Formula = False
     if len(mine) == len(theirs):
-        alike = all_of(map(_same_stride, written.tensor.shape, mine, read.tensor.shape, theirs))
-        loose = _has_loose_strides(written.tensor, read.tensor)
-        vague = (written.is_cut or read.is_cut) and (written.is_expanded() or read.is_expanded())
-        if mine != theirs and (loose or vague):
+        if mine != theirs and _has_loose_strides(written.tensor, read.tensor):
             return None
+        alike = all_of(map(partial(_same_stride, written, read), range(len(mine))))
     elif seated:
         alike = any_of(_alike_in_its_seat(written.tensor, mine, read.tensor, theirs))
     return all_of((meeting, negate(all_of((eq(written.start, read.start), one, alike)))))
+
+
+def unsettled(written: Region, read: Region, seated: bool = False) -> Iterator[Formula]:
+    """Yields the sizes, at least all those, at which `clash` depends on a stride along a dim of size 1 that
+    is not known: the two begin at one place and have equally many elements.
+    """
+    mine, theirs = strides_of(written.tensor), strides_of(read.tensor)
+    meeting = meets(written, read)
+    if not meeting or mine is None or theirs is None or (seated and not theirs):
+        return
+    sizes: Shape = ()
+    if written.is_restrided or read.is_restrided:
+        sizes = written.tensor.shape + read.tensor.shape
+    elif len(mine) != len(theirs) or not all(_is_settled(written, read, i) for i in range(len(mine))):
+        sizes = written.expanded_to + read.expanded_to
+    assert written.start is not None and read.start is not None
+    same = (eq(written.start, read.start), eq(written.tensor.numel, read.tensor.numel))
+    for size in dict.fromkeys(sizes):
+        yield all_of((eq(size, 1), *same, meeting))
+
+
+def _is_settled(written: Region, read: Region, axis: int) -> bool:
+    """Returns whether `_same_stride` is right where a dim was expanded to a size of 1, too: both or neither
+    were expanded, or it is known what stride the one that was has kept.
+    """
+    strides = [(strides_of(r.tensor) or ())[axis] for r in (written, read)]
+    return (strides[0] == 0) == (strides[1] == 0) or all(
+        step != 0 or region.kept is not None for step, region in zip(strides, (written, read), strict=True)
+    )
 
 
 def _has_loose_strides(*tensors: Tensor) -> bool:
@@ -211,6 +241,8 @@ def lies_there(target: Region, value: Region, seated: bool = False) -> Formula |
         return False
     if mine is None or theirs is None or target.start is None or value.start is None:
         return None
+    if target.is_restrided or value.is_restrided:
+        return None
     alike: Formula = False
     one_shape: Formula = False
     if target.tensor.rank == value.tensor.rank:
@@ -222,13 +254,22 @@ def lies_there(target: Region, value: Region, seated: bool = False) -> Formula |
     return all_of((eq(target.start, value.start), alike))
 
 
-def _same_stride(size: Dim, mine: Dim, other: Dim, theirs: Dim) -> Formula:
-    """Returns the condition that the strides along dims of two sizes agree.
+def _same_stride(written: Region, read: Region, axis: int) -> Formula:
+    """Returns the condition that the strides along a dim agree.
 
     A stride of 0 is that of an expanded dim; a dim expanded to a size that is 1 keeps its own.
     """
-    kept = (eq(n, 1) for n, step in ((size, mine), (other, theirs)) if step == 0 and not isinstance(n, int))
-    return any_of((eq(mine, theirs), *kept))
+    (mine, mine_kept), (theirs, theirs_kept) = (_strides_along(r, axis) for r in (written, read))
+    if (mine == 0) == (theirs == 0):
+        return eq(mine, theirs)
+    n = (written if mine == 0 else read).tensor.shape[axis]
+    return any_of((all_of((ne(n, 1), eq(mine, theirs))), all_of((eq(n, 1), eq(mine_kept, theirs_kept)))))
+
+
+def _strides_along(region: Region, axis: int) -> tuple[Dim, Dim]:
+    """Returns the stride along a dim, and the one that it has where it is 1 and was expanded to that."""
+    stride = (strides_of(region.tensor) or ())[axis]
+    return stride, region.kept[axis] if stride == 0 and region.kept is not None else stride
 
 
 def _alike_in_its_seat(target: Tensor, mine: Shape, value: Tensor, theirs: Shape) -> Iterator[Formula]:

@@ -182,7 +182,7 @@ def split(
     size = split_size_or_sections
     if isinstance(size, tuple):
         return split_with_sizes(c, input, size, dim)
-    _, whole, _ = a_dim(c, input, dim)
+    whole = _whole(c, input, dim)
     nonnegative(c, size, "the size of split")
     if not (c.at_least(size, 1) or c.choose(ge(size, 1), "the number of results of split")):
         c.require(eq(whole, 0), f"split of {whole} into pieces of size 0")

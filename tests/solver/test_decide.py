@@ -258,6 +258,14 @@ def test_sizes_at_which_something_fails_with_all_data_are_refused() -> None:
     assert verdict(["n >= 3", "n % 2 != 0"], even, raises).verdict == "refuted"
 
 
+def test_requirements_that_no_data_meet_together() -> None:
+    apart = verdict(["n >= 1"], with_data("u >= 6", "u <= 1"))
+    assert apart.verdict == "refuted" and [1, 2] in lines(apart)
+    assert verdict(["n >= 1"], with_data("u >= 6", "u == 1 or u == 7")).verdict == "unknown"
+    between = with_data("u <= 1", when=["n >= 9"], known="u >= 6 and u <= n")
+    assert str(verdict(["n >= 6"], between, with_data(when=["n <= 8"])).accepted) == "n <= 8"
+
+
 def test_a_requirement_is_not_proved_by_what_is_known_of_data() -> None:
     """`0 <= u <= n - 4` is known only where the program got so far; that n >= 4 is not to be had from it."""
     decision = verdict(["n >= 1"], with_data("n >= 4", "u >= 0", known="u >= 0 and u <= n - 4"))

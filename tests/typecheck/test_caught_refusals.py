@@ -1245,8 +1245,35 @@ def by_functools(x: Tensor) -> Tensor:
         return x.view(3, -1)
 
 
+def rows_of_a_scalar(x: Tensor) -> Tensor:
+    try:
+        row = next(iter(x.sum()))
+    except IndexError:
+        row = x
+    except TypeError:
+        return x.view(2, -1)
+    return row.view(3, -1)
+
+
+def scalars_side_by_side(x: Tensor) -> Tensor:
+    try:
+        pairs = [*zip(x, x.sum(), strict=False)]
+    except TypeError:
+        return x.view(2, -1)
+    return x.view(3, -1, len(pairs))
+
+
+def a_scalar_split(x: Tensor) -> Tensor:
+    try:
+        x.sum().split(1)
+    except RuntimeError:
+        return x.view(2, -1)
+    return x.view(3, -1)
+
+
 VECTOR, MATRIX, TWO = "x: [a]", "x: [a, b]", "x: [a, b]; y: [c, d]"
 EVERYWHERE: list[tuple[Callable[..., Any], str]] = [
+    (rows_of_a_scalar, VECTOR), (scalars_side_by_side, VECTOR), (a_scalar_split, VECTOR),
     (index_by_runtime, VECTOR), (index_by_index, VECTOR), (row_by_runtime, MATRIX), (row_by_index, MATRIX),
     (vector_joined_along_another_dim, "x: [a]; y: [c, d]"),
     (joined_with_a_vector, "x: [a]; y: [c, d]"), (row_by_lookup, MATRIX),

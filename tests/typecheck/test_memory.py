@@ -234,6 +234,21 @@ def copied_from_itself(z: Tensor) -> Tensor:
     return z.index_copy_(0, torch.arange(z.shape[0]), z[: z.shape[1]])
 
 
+def moved_into_another(z: Tensor) -> None:
+    z = z.clone()
+    v = z[-1]
+    v.set_(z)
+    v.copy_(z)
+
+
+def moved_and_written_there(z: Tensor) -> None:
+    z = z.clone()
+    v = z.clone()
+    same = v.contiguous()
+    v.set_(z[0])
+    z[:, :1] += same
+
+
 def enlarged(z: Tensor) -> Tensor:
     z = z[None, None].expand(1, 3, -1, -1).contiguous(memory_format=torch.channels_last)
     return F.interpolate(z, scale_factor=2).view(1, -1)
@@ -283,6 +298,8 @@ def rolled(z: Tensor) -> Tensor:
         enlarged,
         pooled,
         rolled,
+        moved_into_another,
+        moved_and_written_there,
     ],
 )
 def test_is_exact(target: Any) -> None:
@@ -292,6 +309,83 @@ def test_is_exact(target: Any) -> None:
     for a, n in itertools.product(range(6), repeat=2):
         said = report.verdict == "proved" or (report.verdict == "refined" and report.accepts.holds(a=a, n=n))
         assert said == runs(target, [torch.rand(a, n)]), f"{a}, {n}\n{report.to_text()}"
+
+
+def every_second_row_of_an_expanded_one(z: Tensor) -> None:
+    t = expanded(z)
+    t.copy_(t[::2])
+
+
+def every_second_row_assigned(z: Tensor) -> None:
+    t = expanded(z)
+    t[:] = t[::2]
+
+
+def viewed_as_it_is(z: Tensor) -> None:
+    z = z.clone()[::2]
+    z += z.view(z.shape)
+
+
+def reshaped_as_it_is(z: Tensor) -> None:
+    z = z.t().clone()
+    z.reshape(z.shape).lerp_(z, 0.5)
+
+
+def a_diagonal_as_a_column(z: Tensor) -> None:
+    t = expanded(z).diagonal()[:, None]
+    t.lerp_(t.t(), 0.5)
+
+
+def transposed_out(z: Tensor) -> None:
+    t = expanded(z)
+    torch.add(t.mT, 1, out=t)
+
+
+def expanded_twice(z: Tensor) -> None:
+    t = torch.zeros(z.shape[0], 1).expand(-1, z.shape[1]).mT
+    t.copy_(t[:1].expand(z.shape[0], -1)[:1])
+
+
+def expanded_if_it_is_one(z: Tensor) -> None:
+    rows, z = z.shape[0], z[::2] + 1
+    z.expand(rows, -1).copy_(z)
+
+
+def strided_at_will(z: Tensor) -> None:
+    t = expanded(z)
+    torch.add(t.as_strided(z.shape, (4, 1)), 1, out=t.split(1)[0])
+
+
+def an_expanded_one_viewed(z: Tensor) -> None:
+    t = torch.zeros(z.shape[0], 1).expand(-1, z.shape[1])
+    t[:] = t.view(z.shape[0], -1)
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        every_second_row_of_an_expanded_one,
+        every_second_row_assigned,
+        viewed_as_it_is,
+        reshaped_as_it_is,
+        a_diagonal_as_a_column,
+        transposed_out,
+        expanded_twice,
+        expanded_if_it_is_one,
+        strided_at_will,
+        an_expanded_one_viewed,
+    ],
+)
+def test_strides_along_dims_of_size_one(target: Any) -> None:
+    """Two views of one place are only the same if these strides agree, too."""
+    report = check(target, "z: [a, n]", ["0 <= a", "0 <= n"], replay=False)
+    for a, n in itertools.product(range(5), repeat=2):
+        ran = runs(target, [torch.rand(a, n)])
+        assert report.verdict != "proved" or ran, report.to_text()
+        assert report.verdict != "refuted" or not ran, report.to_text()
+        assert ran or not report.accepts.certain.holds(a=a, n=n), f"{a}, {n}\n{report.to_text()}"
+        if report.accepts.exact and report.verdict == "refined":
+            assert ran == report.accepts.holds(a=a, n=n), f"{a}, {n}\n{report.to_text()}"
 
 
 def positions_added(x: Tensor) -> Tensor:

@@ -160,6 +160,19 @@ def test_beyond_the_limits_fake_tensors_are_believed(limits: RunLimits) -> None:
     assert run({"n": 20, "r": 3}, True) == Ran(FAKE), "they see no index"
 
 
+def viewed_if_possible(x: Tensor) -> Tensor:
+    try:
+        return x.t().view(4, -1)
+    except RuntimeError:  # fake tensors raise a ValueError
+        return x
+
+
+def test_fake_tensors_raise_other_errors() -> None:
+    run = replayer(viewed_if_possible, "x: [n, m]", RunLimits(inputs=10)).run
+    assert isinstance(run({"n": 20, "m": 20}, True), Inconclusive)
+    assert run({"n": 2, "m": 2}, True) == Ran(REAL)
+
+
 def test_what_is_left_is_used_up() -> None:
     run = replayer(counted, "x: [n]; table: [r, 2]", RunLimits(total=100)).run
     hows = [run({"n": 4, "r": 4 + k}, True) for k in range(8)]

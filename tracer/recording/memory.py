@@ -16,7 +16,17 @@ from ...constraints.contents.following import with_elements
 from ...constraints.contents.traits import is_sparse
 from ...constraints.contents.writing import written_through
 from ...constraints.engine.memory import is_contiguous, strides_of
-from ...constraints.ir.language import UNTRACKED, Affine, Elements, Ellipses, Slice, Tensor, Value
+from ...constraints.ir.language import (
+    UNTRACKED,
+    Affine,
+    Elements,
+    Ellipses,
+    Layout,
+    Shape,
+    Slice,
+    Tensor,
+    Value,
+)
 from ...constraints.ir.program import Node
 from ...constraints.rules.elementwise import CONVERSIONS
 from ...constraints.rules.reach import POINTWISE
@@ -40,6 +50,8 @@ _PERHAPS: Final = CONVERSIONS.keys() | frozenset(
 )
 """Operators that return the tensor itself, or a view of it, if it already has the requested form."""
 SHAPING: Final = frozenset("reshape reshape_as flatten ravel".split())
+_REARRANGING: Final = SHAPING | {"view", "view_as", "unflatten"}
+"""Views in another shape."""
 _CONVERTING: Final = CONVERSIONS.keys() | frozenset("to type type_as as_tensor asarray".split())
 _DROPPING: Final = frozenset(
     "dropout alpha_dropout feature_dropout feature_alpha_dropout dropout1d dropout2d dropout3d".split()
@@ -68,6 +80,7 @@ _EACH: Final = frozenset({"meshgrid", "broadcast_tensors"})
 """Operators of several tensors; each result lies in the memory of the corresponding argument."""
 VIEWS: Final = _SAME_START | _PERHAPS | _PARTS | _WITHIN | _ANYWHERE | _EACH | {"unbind"}
 """Operators whose results lie in the memory of their first argument, or of one argument each."""
+_EXPANDING: Final = frozenset("expand expand_as broadcast_to broadcast_tensors".split())
 _SPREADING: Final = _EACH | frozenset(
     "expand expand_as broadcast_to unfold as_strided as_strided_ einsum".split()
 )
@@ -158,16 +171,46 @@ class ViewMemory(Memory):
         return self.node.op in _SPREADING or (isinstance(self.source, ViewMemory) and self.source.may_overlap)
 
     @property
-    def is_cut(self) -> bool:
-        """Whether it is a part of a tensor of which several elements may lie at one place, or laid out as the
-        program says.
+    def expanded_to(self) -> Shape:
+        """Returns the sizes that dims were expanded to, on the way from the memory to this tensor."""
+        before = self.source.expanded_to if isinstance(self.source, ViewMemory) else ()
+        result = self.results[self.place]
+        if self.node.op not in _EXPANDING or not isinstance(result, Tensor):
+            return before
+        along = zip(result.shape, strides_of(result) or (), strict=False)
+        return before + tuple(n for n, step in along if step == 0)
+
+    @property
+    def kept(self) -> Shape | None:
+        """Returns the strides of the dims before they were expanded, if that was the last step."""
+        strides, result = strides_of(self.input), self.results[self.place]
+        if self.node.op not in _EXPANDING or strides is None or not isinstance(result, Tensor):
+            return None
+        return (0,) * (result.rank - len(strides)) + strides
+
+    @property
+    def is_restrided(self) -> bool:
+        """Returns whether its strides along dims of size 1 may be others than its layout says.
+
+        torch computes the strides of another shape anew, without regard to such dims. A dim that is expanded
+        to a size of 1 keeps its stride, which a view may multiply.
         """
-        if self.node.op in STRIDING:
+        if isinstance(self.source, ViewMemory) and self.source.is_restrided:
             return True
-        if not isinstance(self.source, ViewMemory):
-            return False
-        cutting = self.node.op in _PARTS or self.node.op in _WITHIN
-        return self.source.is_cut or (cutting and self.source.may_overlap)
+        if self.node.op in _REARRANGING:
+            return self.input.layout is not Layout.CONTIGUOUS or 1 in self.input.shape
+        expanded = isinstance(self.source, ViewMemory) and self.source.may_overlap
+        if self.node.op in _EXPANDING:
+            return expanded or self._perhaps_expands()
+        return expanded and _strides_on(self.node)
+
+    def _perhaps_expands(self) -> bool:
+        """Returns whether it depends on a size of its operand if a dim is expanded, perhaps to 1."""
+        result, before = self.results[self.place], strides_of(self.input)
+        after = strides_of(result) if isinstance(result, Tensor) else None
+        if before is None or after is None:
+            return True
+        return any(step not in (0, own) for own, step in zip(reversed(before), reversed(after), strict=False))
 
     def _within(self, result: Tensor) -> Dim | None:
         """Returns the offset of the result in the tensor."""
@@ -200,6 +243,16 @@ class ViewMemory(Memory):
                 return None
             start = start + found.elements.start * stride
         return start
+
+
+def _strides_on(node: Node) -> bool:
+    """Returns whether a view has other strides than its operand: it takes every second element, or a
+    diagonal.
+    """
+    index = node.get("index")
+    items = index if isinstance(index, tuple) else (index,)
+    steps = (node.get("step"), *(item.step for item in items if isinstance(item, Slice)))
+    return node.op in ("diagonal", "unfold") or any(step not in (None, 1) for step in steps)
 
 
 def _is_plainly_at_least(dim: Dim, bound: int) -> bool:

@@ -11,11 +11,12 @@ from typing import Any, Final
 import torch
 
 from ...constraints.engine.generate import Generator, nowhere
-from ...constraints.engine.memory import COPYING, Region, clash, lies_there, meets, require_apart
+from ...constraints.engine.memory import COPYING, Region, clash, lies_there, meets, require_apart, unsettled
 from ...constraints.engine.overlap import ITERATED, OUT, UNCHECKED, Overlap, refused
 from ...constraints.engine.trying import Undecided
 from ...constraints.ir.language import LOOSE, Layout, Slice, Tensor, Value, tensors
 from ...constraints.ir.program import Node, Origin
+from ...constraints.terms.dims import Dim
 from ...constraints.terms.formula import Formula, all_of, any_of, eq, ne, negate
 from ..recorder import Recorder
 from ..values.symbolic import Memory, SymbolicTensor
@@ -73,9 +74,9 @@ def require_no_overlap(
                 if op == "cat" and value.rank == 1:  # vectors without elements are skipped
                     overlapping = meets(place, place)
             elif isinstance(into, Tensor) and op not in ITERATED:
-                overlapping = _resized(checked, region, place, into)
+                overlapping = _resized(generator, checked, region, place, into)
             else:
-                overlapping = _overlapping(checked, region, place)
+                overlapping = _overlapping(generator, checked, region, place)
                 if overlapping is None:
                     overlapping = _in_cases(generator, checked, region, place)
         if overlapping is None:
@@ -130,10 +131,13 @@ def _regions(written: Memory, target: Tensor, read: Memory, value: Tensor) -> tu
     """Returns the places of two tensors in the smallest memory that both are known to be parts of."""
     offsets = {id(memory): start for memory, start in written.offsets()}
     shared, start = next((id(m), start) for m, start in read.offsets() if id(m) in offsets)
-    return (
-        Region(target, offsets[shared], isinstance(written, ViewMemory) and written.is_cut),
-        Region(value, start, isinstance(read, ViewMemory) and read.is_cut),
-    )
+    return _region(written, target, offsets[shared]), _region(read, value, start)
+
+
+def _region(memory: Memory, tensor: Tensor, start: Dim | None) -> Region:
+    if isinstance(memory, ViewMemory):
+        return Region(tensor, start, memory.expanded_to, memory.kept, memory.is_restrided)
+    return Region(tensor, start)
 
 
 def _itself(memory: Memory) -> Memory:
@@ -143,9 +147,17 @@ def _itself(memory: Memory) -> Memory:
     return memory
 
 
-def _overlapping(checked: Overlap, written: Region, read: Region, seated: bool = False) -> Formula | None:
+def _overlapping(
+    generator: Generator,
+    checked: Overlap,
+    written: Region,
+    read: Region,
+    *,
+    seated: bool = False,
+    given: Formula = True,
+) -> Formula | None:
     """Returns the condition that the two overlap in the form that an operator refuses; None where it is not
-    known.
+    known. Sizes at which it depends on more are recorded as an approximation, if they are among the `given`.
     """
     match checked:
         case Overlap.NOTHING:
@@ -153,8 +165,21 @@ def _overlapping(checked: Overlap, written: Region, read: Region, seated: bool =
         case Overlap.ANY:
             return meets(written, read)
         case Overlap.PART:
-            return clash(written, read, seated)
+            found = clash(written, read, seated)
+            if found is None:
+                return None
+            cases = (all_of((given, case)) for case in unsettled(written, read, seated))
+            unknown = any_of(case for case in cases if _may_hold(generator, case))
+            reason = "whether two views are the same depends on their strides along dims of size 1"
+            generator.approximate(reason, "accept", unknown)
+            return all_of((found, negate(unknown)))
     return None
+
+
+def _may_hold(generator: Generator, formula: Formula) -> bool:
+    known = generator.bounds.copy()
+    known.learn(formula)
+    return not known.contradict()
 
 
 def _in_cases(generator: Generator, checked: Overlap, written: Region, read: Region) -> Formula | None:
@@ -164,10 +189,11 @@ def _in_cases(generator: Generator, checked: Overlap, written: Region, read: Reg
     found: list[Formula] = []
     for case, _ in cases or ():
         try:
-            one, other = (Region(case.here(r.tensor), case.here(r.start), r.is_cut) for r in (written, read))
+            one, other = written.here(case.here), read.here(case.here)
         except Undecided:
             return None
-        if (overlapping := _overlapping(checked, one, other)) is None:
+        overlapping = _overlapping(generator, checked, one, other, given=case.condition)
+        if overlapping is None:
             return None
         found.append(all_of((case.condition, overlapping)))
     return None if cases is None else any_of(found)
@@ -177,12 +203,15 @@ def _of_one_shape(a: Tensor, b: Tensor) -> Formula:
     return a.rank == b.rank and all_of(map(eq, a.shape, b.shape))
 
 
-def _resized(checked: Overlap, written: Region, read: Region, result: Tensor) -> Formula | None:
+def _resized(
+    generator: Generator, checked: Overlap, written: Region, read: Region, result: Tensor
+) -> Formula | None:
     """As `_overlapping`, for an `out=` that torch resizes, to be contiguous, before it checks for overlaps.
     """
     fits = _of_one_shape(result, written.tensor)
-    before = _overlapping(checked, written, read)
-    after = _overlapping(checked, Region(Tensor(result.shape, result.dtype), written.start), read)
+    before = _overlapping(generator, checked, written, read, given=fits)
+    resized = Region(Tensor(result.shape, result.dtype), written.start)
+    after = _overlapping(generator, checked, resized, read, given=negate(fits))
     if fits is True or before is None or after is None:
         return before if fits is True else None
     return any_of((all_of((fits, before)), all_of((negate(fits), after))))
@@ -206,8 +235,8 @@ def _assigned(
     if is_value and _is_that_part(lies, written.memory, arguments["index"]):
         return False
     if is_view("getitem", arguments):
-        return _overlapping(Overlap.PART, part, place, seated=True)
-    overlapping = _overlapping(_of_index(arguments["index"], is_value), part, place)
+        return _overlapping(generator, Overlap.PART, part, place, seated=True)
+    overlapping = _overlapping(generator, _of_index(arguments["index"], is_value), part, place)
     same = _itself(lies) is _itself(written.memory)
     if overlapping is None or not same or part.tensor.shape != place.tensor.shape:
         return overlapping

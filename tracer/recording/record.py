@@ -68,7 +68,7 @@ from ...constraints.rules.reach import POINTWISE
 from ...constraints.terms.dims import Dim, Term, evaluate, symbols
 from ...constraints.terms.formula import Formula, all_of, any_of, eq, free_symbols, ge, holds, le, negate
 from ...constraints.terms.intervals import interval
-from ...constraints.terms.rows import Deeper
+from ...constraints.terms.rows import Deeper, rank_of
 from ..bytecode.handlers import is_guarded
 from ..bytecode.operations import hands_on
 from ..bytecode.origins import (
@@ -953,6 +953,9 @@ class Recording(Recorder):
 
     def iterate(self, tensor: SymbolicTensor, frame: FrameType) -> Iterator[Any]:
         """Returns the rows of a tensor, for the code that the frame runs."""
+        if isinstance(tensor.value, Tensor):
+            scalar = "a scalar has no rows to iterate over"
+            self.require(ge(rank_of(tensor.value.shape), 1), scalar, TypeError)
         rows = lazy(tensor)
         return iterate(rows, frame) if rows is not None else iter(tensor.unbind(0))
 
@@ -1071,6 +1074,8 @@ class Recording(Recorder):
             self._has_written(op, target, before_writing)
             if op in ("resize_", "resize_as_", "set_"):
                 target.memory.whole().owner = None
+            if op == "set_":
+                self._move(target, args[1:], kwargs)
         if answered is not None:
             node_arguments = answered.arguments_of(call.operands)
         else:
@@ -1158,6 +1163,17 @@ class Recording(Recorder):
                 other.value, other.ref = tensor.value, tensor.ref
             elif same is None and (op in RESHAPING or shapes[0] != shapes[1]):
                 self.give_up(f"{op} changes the shape of a tensor that another one may be")
+
+    def _move(self, tensor: SymbolicTensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Moves a tensor, and all that are the same one, into the memory that `set_` gives it."""
+        source = args[0] if args else kwargs.get("source")
+        into = self.memory_of(source) if isinstance(source, torch.Tensor) else None
+        if into is None:
+            return
+        alone = len(args) + len(kwargs) == 1
+        same = [found() for found in tensor.memory.whole().tensors]
+        for other in [t for t in same if t is not None and are_one(t.memory, tensor.memory)] or [tensor]:
+            other.memory = Within(into, 0) if alone else Within(into.whole(), None)
 
     def _overwrites(self, written: SymbolicTensor, node: Node) -> None:
         """A node has written into the tensor: into all of it, unless it assigns to a part."""

@@ -142,6 +142,8 @@ class Replayer:
         if not self._moderate(values):
             if isinstance(fake, Ran):
                 return Inconclusive("fake tensors check less, and real ones would be too large")
+            if isinstance(fake, RunRefused) and self._unseen.caught:
+                return Inconclusive("fake tensors raise other errors, and real ones would be too large")
             return replace(fake, raised=False) if isinstance(fake, Inconclusive) else fake
         real = self._real(values, accepted)
         if not isinstance(real, Inconclusive) or (real.raised and not isinstance(fake, RunRefused)):
