@@ -187,7 +187,7 @@ class ComputedRange:
 def _is_among(number: Dim, numbers: list[int]) -> Formula:
     """Returns whether a number is one of these, which rise."""
     first = [n for n, before in zip(numbers, [None, *numbers], strict=False) if before != n - 1]
-    last = [n for n, after in zip(numbers, [*numbers[1:], None], strict=True) if after != n + 1]
+    last = [n for n, after in zip(numbers, [*numbers[1:], None], strict=False) if after != n + 1]
     return any_of(all_of((ge(number, a), le(number, b))) for a, b in zip(first, last, strict=True))
 
 
