@@ -259,6 +259,7 @@ EXACT: list[tuple[Callable[[Tensor, Tensor], Any], str]] = [
     (lambda rel, x: torch.zeros(4).narrow(0, int(x.topk(n(x)).indices.max()), 1), "q <= 4"),
     (lambda rel, x: torch.multinomial(torch.ones(4), int(x.topk(n(x)).indices.max()) + 1), "q <= 4"),
     (lambda rel, x: rel[x.argsort().tolist()[-1]], "q <= R"),
+    (lambda rel, x: rel[torch.tensor(x[2:].argsort().tolist()[:1] + [1])], "2 <= R"),
     (lambda rel, x: rel.narrow(0, 0, len(x.argsort().tolist())), "q <= R"),
     (lambda rel, x: rel[torch.tensor(list(arange(n(x)).short().long().tolist()))], "q <= R"),
     (lambda rel, x: torch.zeros(9)[torch.as_tensor((n(x), 1)) + max(n(x) - 3, 1)], "q <= 5"),
