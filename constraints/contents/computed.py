@@ -118,23 +118,31 @@ class ComputedRange:
         return any_of(all_of((eq(length, k), eq(total, found))) for k, found in enumerate(sums))
 
     def strides_fit(self, length: Dim) -> Formula | None:
-        """Returns the condition under which 64 bits hold the strides of a tensor that has so many elements as
-        its sizes, none of which is negative; None where it is not found.
+        """Returns the condition under which 64 bits hold the strides and the bytes of a tensor of floats that
+        has so many elements as its sizes, none of which is negative; None where it is not found.
 
         The first stride is the product of all sizes but the first, with 1 in place of 0. It does not fall as
-        more sizes follow, at either end.
+        more sizes follow, at either end. Sizes are multiplied from the first one on, so that what comes
+        before a 0 has to fit.
         """
         if self.order == 0 or self.given is not True or self.by_data:
             return None
-        (ray,) = self.rays
-        values = islice(self._values(ray), SEARCHED)
-        product, before = 1, 1
+        (ray,), forwards = self.rays, self.order == 1
+        stride, leading, before, none = 1, 1, 1, False
+        good = [0]
         try:
-            for place, value in enumerate(values):
-                factor = value if self.order == 1 and place else before
-                if value < 0 or (product := product * max(int(factor), 1)) >= 1 << 63:
-                    return value < 0 or le(length, place)
-                before = 1 if self.order == 1 else int(value)
+            for place, value in enumerate(islice(self._values(ray), SEARCHED)):
+                size = int(value)
+                stride *= max(size if forwards and place else before, 1)
+                if size < 0 or stride >= 1 << 63:
+                    return _is_among(length, good)
+                if forwards:
+                    leading *= size
+                else:
+                    leading, before = (leading * size if size else 1), size
+                none = none or size == 0
+                if leading < 1 << (64 if none else 62):
+                    good.append(place + 1)
         except NotComputed:
             pass
         return None
@@ -156,6 +164,13 @@ class ComputedRange:
         except NotComputed:
             return None
         return ray.count if isinstance(ray.count, int) and ray.count <= SEARCHED else None
+
+
+def _is_among(number: Dim, numbers: list[int]) -> Formula:
+    """Returns whether a number is one of these, which rise."""
+    first = [n for n, before in zip(numbers, [None, *numbers], strict=False) if before != n - 1]
+    last = [n for n, after in zip(numbers, [*numbers[1:], None], strict=False) if after != n + 1]
+    return any_of(all_of((ge(number, a), le(number, b))) for a, b in zip(first, last, strict=True))
 
 
 def _progression(sums: list[int]) -> tuple[int, int]:

@@ -237,6 +237,8 @@ def _parts(call: NamedCall, laws: Any, sources: list[Tensor]) -> Iterator[Tensor
     by_data = any(map(is_data, sources))
     for part, law in zip(call.result, laws, strict=False):
         found = followed(replace(call, result=part), law, part)
-        if isinstance(found, Span | Pieces) and by_data and call.op not in ("sort",):
+        indices = call.op == "topk" and part is call.result[1]
+        each = call.op == "sort" or (indices and part.shape == call.input.shape)
+        if isinstance(found, Span | Pieces) and by_data and not each:
             found = replace(found, by_data=True)
         yield structs.replace(part, elements=found)

@@ -745,7 +745,8 @@ def _drawn(call: PlacedCall, place: Place) -> Tensor | None:
             return Tensor((), call.result.dtype, elements=known)
         case Pieces((Piece(attained=True),), by_data=True) as known:
             return Tensor((), call.result.dtype, elements=known)
-    return None
+    each = call.op == "topk" and call.part and call.shape == call.result.shape
+    return _ordered(call, place) if each else None
 
 
 def _ordered(call: PlacedCall, place: Place) -> Tensor | None:

@@ -89,6 +89,10 @@ EXACT: Final[list[Callable[[Tensor], Any]]] = [
     lambda x: torch.empty(arange(n(x)).byte().long().tolist()),
     lambda x: torch.zeros((arange(n(x)).flip(0) - 2).tolist()),
     lambda x: torch.zeros((arange(n(x)) % 1).tolist()),
+    lambda x: torch.zeros(arange(n(x)).flip(0).tolist()),
+    lambda x: torch.zeros((arange(n(x)).flip(0) % 12).short().long().tolist()),
+    lambda x: torch.zeros((arange(n(x)).flip(0) * 5000).short().long().tolist()),
+    lambda x: torch.zeros((arange(n(x)) ^ 1).bfloat16().long()[1:].tolist()),
     lambda x: torch.zeros(255)[arange(n(x)).abs().sqrt().long().bfloat16().long()],
 ]  # fmt: skip
 

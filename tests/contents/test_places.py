@@ -242,6 +242,8 @@ OF_DATA: Final[list[Callable[[Tensor], Any]]] = [
     lambda x: torch.zeros(5).select(0, -1 - int((x.argsort() // 2)[-1])),
     lambda x: torch.zeros(n(x)).narrow(0, int(x.argmax()), 2),
     lambda x: x.select(0, int(x.topk(1).indices[0])),
+    lambda x: torch.zeros(5).select(0, int(x.topk(n(x)).indices[0])),
+    lambda x: torch.zeros(5, 2)[x.topk(n(x), largest=False).indices[-1]],
     lambda x: torch.zeros(5).split([int(x.argmax()), 5 - int(x.argmax())]),
     lambda x: torch.zeros(4).select(0, int(x.argsort()[:2].max())),
     lambda x: torch.zeros(4).select(0, -int(x.argsort()[:2].min()) - 1),

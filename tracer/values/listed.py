@@ -60,8 +60,6 @@ def _of_vector(run: Recorder, x: SymbolicTensor, count: Dim, at: Callable[[Dim],
 
     def one(place: Dim) -> Any:
         place = run.simplified(place)
-        if any(name.startswith("#") for name in symbols(place)):
-            raise ManyPlaces
         if place not in found:
             found[place] = item(run, run.operator("select", (vector, 0, size(run, place)), {}))
         return found[place]
@@ -155,6 +153,8 @@ def as_tensor(run: Recorder, several: Any) -> Any:
     if (vector := vector_of(several)) is not None:
         return vector
     ((first, of_many),) = many
+    if of_many.single:
+        return several
     numbers = _numbers(members[0] if first else of_many.at(0))
     if numbers is None:
         return several

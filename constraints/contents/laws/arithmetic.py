@@ -17,6 +17,7 @@ from ...terms.formula import Formula, all_of, any_of, ge, negate
 from ..cycles import is_run, modulo, two_ends
 from ..dtypes import DIGITS, INTEGRAL, SINGLE, SMALL, limits
 from ..functions import (
+    AtLeast,
     Reach,
     aligned,
     combined,
@@ -447,7 +448,9 @@ def clamped_between(call: NamedCall) -> Elements | Pieces:
                 value, under = number(bound.pieces[0]), bound.pieces[0].over
                 if bound.roundings or (under != 1 and under != over):
                     return None
-                term = law(term, value if under == over and over != 1 else value * over)
+                bound_of = value if under == over and over != 1 else value * over
+                beyond = _is_beyond(term, bound_of, piece, law is maximum, call.at_least)
+                term = bound_of if beyond else law(term, bound_of)
         return replace(piece, term=term)
 
     bounded = [abs(int(str(b.pieces[0].term))) for b in bounds if b and isinstance(b.pieces[0].term, int)]
@@ -461,6 +464,15 @@ def clamped_between(call: NamedCall) -> Elements | Pieces:
     ends = (high is not None, low is not None)
     sure = tuple(_clamped_surely(p, q, ends, call) for p, q in zip(pieces.pieces, found.pieces, strict=True))
     return replace(found, pieces=sure)
+
+
+def _is_beyond(term: Dim, bound: Dim, piece: Piece, below: bool, at_least: AtLeast) -> bool:
+    """Returns whether all numbers of a piece are certainly at most, or at least, a bound."""
+    ends = corners(term, piece.indices, at_least) if piece.indices else None
+    if ends is None:
+        return False
+    apart = (bound - end for end in ends[1]) if below else (end - bound for end in ends[0])
+    return all(at_least(dim, 0) for dim in apart)
 
 
 def _clamped_surely(piece: Piece, clamped: Piece, ends: tuple[bool, bool], call: NamedCall) -> Piece:

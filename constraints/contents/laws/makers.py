@@ -157,11 +157,23 @@ def up_to(size: Callable[[NamedCall], Dim], *, all_occur: bool = False) -> Law:
 
 
 def chosen(call: NamedCall, size: Dim, all_occur: bool) -> Elements | Pieces:
+    if all_occur and (places := _places_of_progression(call)) is not None:
+        return places
     if all_occur and call.input.rank:
         return places_along(sorted_axis(call), size)
     equal = call.op == "multinomial" and one_value(call.input) is not None
     occur = all_occur or call.is_free(call.input) or equal
     return between(0, size - 1, attained=occur, by_data=not all_occur)
+
+
+def _places_of_progression(call: NamedCall) -> Affine | None:
+    """Returns the places of numbers that rise or fall by the same step, in their order; else None."""
+    falling = call.named.get("descending", call.op == "topk" and call.named.get("largest", True))
+    match call.input:
+        case Tensor((n,), elements=Affine(_, ((_, step),))) if call.named.get("sorted", True):
+            backwards = (step < 0) != bool(falling)
+            return Affine(n - 1, ((-1, -1),)) if backwards else Affine(0, ((-1, 1),))
+    return None
 
 
 def places_along(axis: int, size: Dim) -> Pieces:

@@ -67,7 +67,8 @@ def _with_indices(
     def law(call: NamedCall) -> Iterable[Elements | Pieces]:
         known = of(call.input)
         yield None if known is None else values(replace(call, result=call.result[0]))
-        yield chosen(call, size(call), all_occur)
+        whole = call.op == "topk" and call.result[1].shape == call.input.shape
+        yield chosen(call, size(call), all_occur or whole)
 
     return law
 
