@@ -142,7 +142,8 @@ class Region(NamedTuple):
 
     def here(self, here: Callable[[Any], Any]) -> Region:
         """Returns the region in a case of sizes."""
-        return Region(*map(here, self[:-1]), self.is_restrided)
+        start, expanded_to, kept = map(here, (self.start, self.expanded_to, self.kept))
+        return Region(here(self.tensor), start, expanded_to, kept, self.is_restrided)
 
 
 def meets(written: Region, read: Region) -> Formula | None:

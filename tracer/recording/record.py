@@ -1173,7 +1173,7 @@ class Recording(Recorder):
         alone = len(args) + len(kwargs) == 1
         same = [found() for found in tensor.memory.whole().tensors]
         for other in [t for t in same if t is not None and are_one(t.memory, tensor.memory)] or [tensor]:
-            other.memory = Within(into, 0) if alone else Within(into.whole(), None)
+            other.lies_in(Within(into, 0) if alone else Within(into.whole(), None))
 
     def _overwrites(self, written: SymbolicTensor, node: Node) -> None:
         """A node has written into the tensor: into all of it, unless it assigns to a part."""
