@@ -18,9 +18,9 @@ infinite: short floats are in doubt from smaller numbers on.
 """
 SPARE: Final = 5
 """Bits left for the errors of roundings."""
-LARGE: Final = 1 << 15
-"""The size, and the position, for which integers of 32 bits and more, and doubles, are assumed to hold the
-results.
+LARGE: Final = 1 << 20
+"""The size, and the position, up to which it is asked whether integers of 32 bits and more, and doubles, hold
+results: those of a tensor of a million elements.
 """
 
 

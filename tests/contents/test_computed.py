@@ -117,3 +117,21 @@ def test_numbers_are_held_as_torch_holds_them(dtype: str) -> None:
         numbers = [x for x in numbers if abs(x) < 65520]
     found = torch.tensor(numbers).to(getattr(torch, dtype))
     assert [held(x, dtype) for x in numbers] == found.tolist()
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        lambda x: torch.zeros(9)[(torch.tensor([n(x)]) ** 2) ** 2],
+        lambda x: torch.zeros(9)[(torch.tensor([n(x)]).int() ** 2).long()],
+        lambda x: torch.zeros(9)[(arange(2 * n(x)).sum() ** 2) ** 2 % 8192],
+        lambda x: torch.zeros(9)[(torch.tensor([n(x), 0]).int() * n(x)).long()],
+    ],
+)
+def test_integers_of_wide_dtypes_wrap(target: Callable[[Tensor], Any]) -> None:
+    """2**64 is 0 as an integer of 64 bits."""
+    report = check(target, "x: float32[q]", replay=False)
+    for size in (1, 2, 9, 4000, 65535, 65536):
+        ran = runs(target, size)
+        assert ran or not report.accepts.certain.holds(q=size), (size, report.to_text())
+        assert not report.accepts.exact or report.accepts.holds(q=size) == ran, (size, report.to_text())
