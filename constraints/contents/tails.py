@@ -28,6 +28,8 @@ from .values import extremes
 
 INFINITY: Final = 1 << 200
 """Stands for infinity."""
+LEAST: Final = -(1 << 63)
+"""The integer of 64 bits that floats are cut to which none represents."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -667,9 +669,11 @@ def _cast(call: EndsCall) -> Ends:
     if call.dtype == "bool":
         return _of_truth(ends)
     if call.dtype in INTEGRAL and source in DIGITS:
-        if ends.wild:  # as an integer, infinity is none that a size allows
+        if ends.wild:  # as an integer, infinity is the least one, which no size allows
             if call.dtype != "int64":
                 raise NotComputed
+            if ends.top is not None and flat(-LEAST).is_below(ends.top):
+                return Ends(flat(LEAST), None, None, flat(LEAST), chosen=ends.chosen)
             return replace(ends, low=None, high=None, top=_to_whole(ends, math.trunc).top, bottom=None)
         return _to_whole(ends, math.floor if ends.natural else math.trunc)
     if ends.wild and call.dtype in INTEGRAL and call.dtype != "int64":
@@ -1042,7 +1046,7 @@ def _logspace(call: EndsCall) -> Ends:
     if not plain or type(count) is not int or count < 1 or last is None:
         raise NotComputed
     least = flat(1)
-    reached = flat(1 << min(math.floor(last.at), 60)) if last.at >= 0 and last.slope >= 0 else least
+    reached = flat(1 << min(math.floor(last.at), 64)) if last.at >= 0 and last.slope >= 0 else least
     if count == 1:
         return Ends(least, least, least, least)
     if most is not None and most <= 62:

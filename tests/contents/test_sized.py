@@ -66,6 +66,8 @@ EXACT: Final[list[Target]] = [
     lambda x: torch.zeros(10)[(arange(n(x)) / 2).floor().long()[arange(n(x) - 1, -1, -1)].sum(0)],
     lambda x: torch.zeros(2)[(x.new_full((4,), n(x)).long().cumsum(0) * (2 / n(x))).long()],
     lambda x: torch.zeros(8)[:, None][torch.logspace(0, 2 * n(x), 3, base=2).long().bfloat16().long()],
+    lambda x: torch.zeros(8)[torch.logspace(0, n(x), 2, base=2).long().amin(0)],
+    lambda x: x[torch.logspace(0, n(x), 4, base=2).long().clamp(max=1)],
     lambda x: torch.zeros(5, n(x))[:, torch.topk(x, 1).indices.abs().sqrt().long()],
     lambda x: torch.zeros(n(x) + 5)[(torch.tensor(n(x) - 1) + 1).clamp(max=2).cumprod(0)],
     lambda x: torch.zeros(2 * n(x))[(arange(n(x) // 2).unique().half() * 3).long()],
