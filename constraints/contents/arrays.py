@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, combinations, pairwise, product
 from typing import Any, Final, TypeAlias
 
-from ..ir.language import Affine, Dots, Quotient, Slice, Span, Tensor
+from ..ir.language import Affine, Dots, Piece, Pieces, Quotient, Slice, Span, Tensor
 from ..ir.program import Argument, Ref
 from ..terms.dims import Dim, Term, UnknownSymbol, evaluate
 from .computed import FUNCTIONS, NotComputed, Number, RangeOperand, held
@@ -56,7 +56,7 @@ class Arrays:
 
     def __init__(self, places: Places, sizes: Sizes, most: int = MOST) -> None:
         self._places = places
-        self._sizes = sizes
+        self.sizes = sizes
         self._found: dict[int, Array] = {}
         self.left = most
         """How many more numbers may be computed."""
@@ -84,7 +84,7 @@ class Arrays:
 
     def number(self, dim: Dim) -> int:
         try:
-            return evaluate(dim, self._sizes)
+            return evaluate(dim, self.sizes)
         except (UnknownSymbol, ZeroDivisionError):
             raise NotComputed from None
 
@@ -113,7 +113,20 @@ class Arrays:
                     raise NotComputed
                 every = tuple(range(least, most + 1))
                 return Array(shape, every, value.dtype, source=id(value), loose=True, alike=alike)
+            case Pieces(pieces, False, 0, False, False) if value.dtype in INTEGRAL and len(shape) == 1:
+                return self._one_by_one(pieces, shape, value.dtype)
         return None
+
+    def _one_by_one(self, pieces: Sequence[Piece], shape: Shape, dtype: str) -> Array | None:
+        """Returns the elements of a vector of which each is stated by itself."""
+        found: dict[int, Number] = {}
+        for piece in pieces:
+            match piece:
+                case Piece(int() as number, 1, (), True, True, ((-1, place),), False):
+                    found[place] = number
+        if sorted(found) != [*range(*shape)] or len(found) != len(pieces):
+            return None
+        return Array(shape, tuple([found[place] for place in range(*shape)]), dtype)
 
 
 @dataclass(frozen=True, slots=True)

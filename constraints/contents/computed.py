@@ -484,6 +484,8 @@ def held(x: Number, dtype: str) -> Number:
     if dtype in INTEGRAL:
         bits = int(dtype.lstrip("uint"))
         if isinstance(x, float):
+            if dtype == "int64" and not abs(x) < 1 << bits - 1:
+                return -(1 << bits - 1)
             if not abs(x) < 1 << bits - 1 or (dtype.startswith("u") and x < 0):
                 raise NotComputed
             x = int(x)

@@ -9,10 +9,10 @@ n, which is more for n from 10 on.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from ..ir.language import Quotient, Slice, Tensor
 from ..ir.program import Argument, Ref
@@ -31,6 +31,8 @@ FEW: Final = 8
 """At most so many sizes in a row are looked at one by one."""
 MOST_GROUPS: Final = 72
 """At most this many ranges of sizes are told apart in a requirement."""
+SEVERAL: Final = 3
+"""Stands for a number of elements that the data decide."""
 BEYOND: Final = 1 << 59
 """No tensor has so many elements."""
 
@@ -44,6 +46,10 @@ class Limits:
     ignored: int | None = None
 
 
+Case: TypeAlias = "tuple[int, int | None, Formula]"
+"""Sizes from the first to the last, or all from the first on, and when the elements are valid there."""
+
+
 class Needed(NamedTuple):
     """The sizes at which all elements are valid. With `by_data`, the data choose them."""
 
@@ -51,13 +57,21 @@ class Needed(NamedTuple):
     by_data: bool
 
 
-def needed(places: Places, ref: int, time: int, limits: Limits) -> Needed | None:
-    """Returns the requirement that all elements of a value lie within limits; None where it is not found."""
-    names = _sizes(places, ref, set())
-    if names is None or len(names) > 1:
+def needed(
+    places: Places, ref: int, time: int, limits: Limits, data: Container[str] = ()
+) -> Needed | None:
+    """Returns the requirement that all elements of a value lie within limits; None where it is not found.
+
+    Numbers in `data`, which the data decide, are the sizes of dims: what the data choose for an element of
+    several does not depend on how many there are, as long as the laws take them all alike.
+    """
+    every = _sizes(places, ref, set())
+    names = frozenset[str]() if every is None else {name for name in every if name not in data}
+    if every is None or len(names) > 1:
         return None
+    counts = dict.fromkeys(every - names, SEVERAL)
     try:
-        return _Search(places, ref, time, limits, "".join(names)).all()
+        return _Search(places, ref, time, limits, "".join(names), counts).all()
     except NotComputed:
         return None
 
@@ -102,7 +116,8 @@ class _Search:
     ref: int
     time: int
     limits: Limits
-    name: str = ""
+    name: str
+    counts: Mapping[str, int]
     left: int = MOST
     by_data: bool = False
     anchors: dict[int, Arrays | None] = field(default_factory=dict)
@@ -127,15 +142,13 @@ class _Search:
             cases.append(any_of((le(self.size, first - 1), beyond, condition)))
         return Needed(all_of(cases), self.by_data) if len(cases) <= MOST_GROUPS else None
 
-    def _between(self, first: int, last: int | None) -> list[tuple[int, int | None, Formula]] | None:
+    def _between(self, first: int, last: int | None) -> list[Case] | None:
         """Returns ranges of sizes, each with the condition under which the elements are valid there."""
         if last is not None and last - first < FEW and first < 1 << 12:
-            return [(n, n, self._of(n, self._numbers(n))) for n in range(first, last + 1)]
-        tail = Tail(self.places, self.name, first, last, self._anchor(first))
-        ends = tail.of(self.ref, self.time)
-        found = self._of_tail(ends, tail)
-        if found is not None:
-            self.by_data |= ends.chosen
+            alone = [(n, self._alone(n)) for n in range(first, last + 1)]
+            known: list[Case] = [(n, n, one) for n, one in alone if one is not None]
+            return known if len(known) == len(alone) else None
+        if (found := self._told(Tail(self.places, self.name, first, last, self._anchor(first)))) is not None:
             return [(first, last, found)]
         if last is None:
             cut = max(4 * first, FEW)
@@ -149,11 +162,25 @@ class _Search:
         before = None if rest is None else self._between(first, cut - 1)
         return None if rest is None or before is None else before + rest
 
+    def _alone(self, n: int) -> Formula | None:
+        """Returns the condition under which the elements are valid at a size."""
+        try:
+            return self._of(n, self._numbers(n))
+        except NotComputed:
+            return self._told(Tail(self.places, self.name, n, n, None))
+
+    def _told(self, tail: Tail) -> Formula | None:
+        """Returns the condition that bounds tell, if they do."""
+        ends = tail.of(self.ref, self.time)
+        found = None if self.counts and not ends.chosen else self._of_tail(ends, tail)
+        self.by_data |= found is not None and ends.chosen
+        return found
+
     def _anchor(self, first: int) -> Arrays | None:
         """Returns the elements at a size that is not greater than another."""
-        for n in ANCHORS:
+        for n in (*((first,) if first < ANCHORS[0] else ()), *ANCHORS):
             if n <= first and n not in self.anchors:
-                arrays = Arrays(self.places, {self.name: n}, MOST // 8)
+                arrays = Arrays(self.places, {**self.counts, self.name: n}, MOST // 8)
                 try:
                     arrays.of(self.ref, self.time)
                 except (NotComputed, DoesNotRun):
@@ -166,9 +193,11 @@ class _Search:
 
     def _numbers(self, n: int) -> Array | None:
         """Returns the elements at a size; None where there are none."""
-        arrays = Arrays(self.places, {self.name: n}, self.left)
+        arrays = Arrays(self.places, {**self.counts, self.name: n}, self.left)
         try:
             found = arrays.of(self.ref, self.time)
+            if self.counts and not found.loose:
+                raise NotComputed
             self.by_data |= found.loose
             return found
         except DoesNotRun:

@@ -15,7 +15,7 @@ from enum import IntEnum
 from fractions import Fraction
 from typing import Any, Final, TypeAlias
 
-from ..ir.language import Affine, Dots, Quotient, Slice, Span, Tensor
+from ..ir.language import Affine, Dots, Pieces, Quotient, Slice, Span, Tensor
 from ..ir.program import Argument, Ref
 from ..terms.dims import Apply, Dim, Symbol, Term
 from .arrays import ALIKE, Arrays, DoesNotRun
@@ -28,6 +28,8 @@ from .values import extremes
 
 INFINITY: Final = 1 << 200
 """Stands for infinity."""
+LEAST: Final = -(1 << 63)
+"""The integer of 64 bits that floats are cut to which none represents."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +174,8 @@ class Tail:
         self._span = None if last is None else last - first
         self.arrays = arrays
         """The elements at some n that is not greater than the first."""
+        self.begins_there = arrays is None or arrays.sizes[name] == first
+        """Whether what stays from the first n on stays from there on."""
         self._found: dict[int, Ends] = {}
 
     def of(self, ref: int, time: int) -> Ends:
@@ -207,11 +211,14 @@ class Tail:
             except (NotComputed, DoesNotRun):
                 there = ()
             if there:
-                top, bottom = greater(found.top, flat(max(there))), less(found.bottom, flat(min(there)))
-                found = replace(found, top=top, bottom=bottom)
+                least, most = flat(min(there)), flat(max(there))
+                found = replace(found, top=greater(found.top, most), bottom=less(found.bottom, least))
+                if found.growth >= Growth.BAG and all(type(size) is int for size in value.shape):
+                    found = replace(found, low=least, high=most, top=most, bottom=least)
         if found.root is None:
             found = replace(found, root=ref)
-        if _single(found) is not None and not found.wild and all(map(self.rises, value.shape)):
+        same = _single(found) is not None and not found.wild
+        if same and self.begins_there and all(map(self.rises, value.shape)):
             found = replace(found, growth=Growth.PLACES)
         if all(n == 1 for n in value.shape) and not found.wild and not found.chosen:
             low, high = greater(found.low, found.top), less(found.high, found.bottom)
@@ -236,6 +243,10 @@ class Tail:
         match value.elements:
             case Span(int(), high, True, True, True) if self.rises(high):
                 return Growth.NUMBERS
+            case Pieces(pieces) if value.shape and all(type(n) is int for n in value.shape):
+                single = all(type(p.term) is int and p.given is True and not p.indices for p in pieces)
+                fixed = all(p.fixed and p.doubt is False for p in pieces)
+                return Growth.PLACES if single and fixed else Growth.NOTHING
         if not isinstance(value.elements, Affine) or not all(map(self.rises, value.shape)):
             return Growth.NOTHING
         start, steps = value.elements.start, value.elements.steps
@@ -243,6 +254,14 @@ class Tail:
             return Growth.PLACES
         start = start + sum((step * (value.shape[axis] - 1) for axis, step in steps if step < 0), 0)
         return Growth.BAG if isinstance(start, int) else Growth.NOTHING
+
+    def kept(self, ends: Ends, value: Tensor, most: Dim) -> Ends:
+        """Returns the bounds of elements that are at most a number, of which less is known where that does
+        not hold for each n.
+        """
+        span = extremes(value)
+        always = span is not None and self.places.at_least(most - span.high, 0)
+        return ends if always or self.begins_there else replace(ends, growth=Growth.NOTHING, root=None)
 
     def rises(self, dim: Dim) -> bool:
         """Returns whether a size does not fall as n grows."""
@@ -650,9 +669,11 @@ def _cast(call: EndsCall) -> Ends:
     if call.dtype == "bool":
         return _of_truth(ends)
     if call.dtype in INTEGRAL and source in DIGITS:
-        if ends.wild:  # as an integer, infinity is none that a size allows
+        if ends.wild:  # as an integer, infinity is the least one, which no size allows
             if call.dtype != "int64":
                 raise NotComputed
+            if ends.top is not None and flat(-LEAST).is_below(ends.top):
+                return Ends(flat(LEAST), None, None, flat(LEAST), chosen=ends.chosen)
             return replace(ends, low=None, high=None, top=_to_whole(ends, math.trunc).top, bottom=None)
         return _to_whole(ends, math.floor if ends.natural else math.trunc)
     if ends.wild and call.dtype in INTEGRAL and call.dtype != "int64":
@@ -777,6 +798,24 @@ def _chosen(one: str, other: str) -> Callable[[EndsCall], Ends]:
     return of
 
 
+def _where(call: EndsCall) -> Ends:
+    """A choice, which is the first of the two where this is compared with a number that it is always less
+    than.
+    """
+    condition, one = call.args.get("condition"), call.args.get("input")
+    places = call.tail.places
+    made = places.program.made(condition.id) if isinstance(condition, Ref) else None
+    if made is not None and made.op == "lt" and isinstance(condition, Ref) and isinstance(one, Ref):
+        args = places.args(made)
+        bound = args.get("other")
+        kept = args.get("input") == one and places.is_as_made(condition.id, call.time)
+        if kept and isinstance(bound, int | Term) and call.tensor().shape == call.value.shape:
+            high, low = call.ends().high, call.tail.lines(bound)[0]
+            if high is not None and low is not None and high.is_below(low.plus(flat(-1))):
+                return call.tail.kept(call.ends(), call.tensor(), bound - 1)
+    return _by_element(_chosen(*PAIR), "condition", *PAIR)(call)
+
+
 def _bits(call: EndsCall) -> Ends:
     """Bits of natural numbers: `x & c` is at most c, and `x | c` and `x ^ c` differ from x by at most c."""
     one, by = call.ends("input"), _single(call.ends("other"))
@@ -869,6 +908,10 @@ def _item(call: EndsCall) -> Ends:
         return replace(ends.loose, growth=min(ends.growth, Growth.BAG))
     if len(items) == 1 and len(value.shape) == 1 and ends.growth == Growth.PLACES and _goes_on(items[0]):
         return replace(ends.loose, growth=Growth.PLACES)
+    last = items == (Slice(-1),) or items == (-1,)
+    if last and made is not None and made.op in RISING and made.place == 0 and not ends.chosen:
+        greatest = greater(ends.low, ends.top)
+        return Ends(greatest, ends.high, greatest, ends.high)
     if made is not None and made.op in ALIKE and not any(isinstance(item, Ref) for item in items):
         return replace(ends.loose, top=ends.top, bottom=ends.bottom, chosen=True)
     return ends.loose
@@ -884,6 +927,8 @@ def _goes_on(item: Any) -> bool:
     return all(part is None or (type(part) is int and part >= 0) for part in parts)
 
 
+RISING: Final = frozenset("_unique2 unique msort".split())
+"""Operators that return the elements in rising order."""
 ROWS: Final = frozenset("cartesian_prod combinations nonzero argwhere".split())
 TRIANGLES: Final = frozenset("triu_indices tril_indices".split())
 
@@ -1001,7 +1046,7 @@ def _logspace(call: EndsCall) -> Ends:
     if not plain or type(count) is not int or count < 1 or last is None:
         raise NotComputed
     least = flat(1)
-    reached = flat(1 << min(math.floor(last.at), 60)) if last.at >= 0 and last.slope >= 0 else least
+    reached = flat(1 << min(math.floor(last.at), 64)) if last.at >= 0 and last.slope >= 0 else least
     if count == 1:
         return Ends(least, least, least, least)
     if most is not None and most <= 62:
@@ -1019,6 +1064,21 @@ def _linspace(call: EndsCall) -> Ends:
     several = flat(2).is_below(count)
     found = Ends(low, high, end.low, start.high) if several else Ends(low, high)
     return _rounded(found, call.dtype, exact=False)
+
+
+def _bucketed(call: EndsCall) -> Ends:
+    """How many of the numbers 0, ..., m - 1 are less than a natural number x: the lesser one of x and m."""
+    bounds = call.tensor("boundaries" if call.op == "bucketize" else "sorted_sequence")
+    ends = call.ends()
+    plain = not any(call.args.get(name) for name in ("right", "side", "sorter", "out_int32"))
+    if bounds.elements != Affine(0, ((-1, 1),)) or len(bounds.shape) != 1 or not plain or not ends.natural:
+        raise NotComputed
+    low, high = call.tail.lines(bounds.shape[0])
+    if ends.wild or call.tensor().dtype not in INTEGRAL:
+        raise NotComputed
+    if ends.high is not None and low is not None and ends.high.is_below(low):
+        return call.tail.kept(ends, call.tensor(), bounds.shape[0])
+    return replace(_at_most(ends, Ends(low, high, low, high)), chosen=ends.chosen)
 
 
 def _sum_of(call: EndsCall) -> Ends:
@@ -1129,7 +1189,7 @@ LAWS: Final[Mapping[str, Law]] = {
     **dict.fromkeys("clamp clamp_min clamp_max".split(), _by_element(_clamped, "input", "min", "max")),
     "maximum": _by_element(_extremum(_at_least), *PAIR),
     "minimum": _by_element(_extremum(_at_most), *PAIR),
-    "where": _by_element(_chosen(*PAIR), "condition", *PAIR),
+    "where": _where,
     "masked_fill": _by_element(_chosen("input", "value"), "input", "mask", "value"),
     **dict.fromkeys("bitwise_and bitwise_or bitwise_xor".split(), _by_element(_bits, *PAIR)),
     **dict.fromkeys(("lshift", "rshift"), _by_element(_shifted, *PAIR)),
@@ -1156,6 +1216,7 @@ LAWS: Final[Mapping[str, Law]] = {
     "arange": _arange,
     "logspace": _logspace,
     "linspace": _linspace,
+    **dict.fromkeys(("bucketize", "searchsorted"), _bucketed),
     "sum": _sum_of,
     "prod": _product_of,
     **dict.fromkeys(("cumsum", "cumprod"), _running),

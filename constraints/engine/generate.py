@@ -554,7 +554,7 @@ class Generator:
         places, ref = self._places(), self.contents.name_of(tensor)
         if places is None or ref is None:
             return None
-        return needed(places, ref, self.node, Limits(low, high, ignored))
+        return needed(places, ref, self.node, Limits(low, high, ignored), self.said.unbacked)
 
     def range_of(self, tensor: Tensor) -> Range:
         self._asked = True

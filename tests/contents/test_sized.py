@@ -22,7 +22,7 @@ from anyshape.constraints.contents.tails import Bound, Tail
 from anyshape.constraints.engine import generate
 from anyshape.typecheck import check
 
-EDGES: Final = (127, 128, 129, 255, 256, 257, 511, 512, 513, 2048, 2050, 3000)
+EDGES: Final = (127, 128, 129, 255, 256, 257, 511, 512, 513, 2050)
 SIZES: Final = (*range(1, 30), *range(30, 300, 17), *EDGES)
 SMALL: Final = (*range(1, 12), 20, 33, 90, 128, 130)
 Target = Callable[[Tensor], Any]
@@ -34,6 +34,10 @@ def n(x: Tensor) -> int:
 
 def relative(x: Tensor) -> Tensor:
     return arange(n(x))[:, None] - arange(n(x)) + n(x) - 1
+
+
+def searched(x: Tensor) -> Tensor:
+    return torch.searchsorted(arange(2 * n(x)), torch.tensor([0, 5]))
 
 
 def capped(index: Tensor, bound: int) -> Tensor:
@@ -62,9 +66,18 @@ EXACT: Final[list[Target]] = [
     lambda x: torch.zeros(10)[(arange(n(x)) / 2).floor().long()[arange(n(x) - 1, -1, -1)].sum(0)],
     lambda x: torch.zeros(2)[(x.new_full((4,), n(x)).long().cumsum(0) * (2 / n(x))).long()],
     lambda x: torch.zeros(8)[:, None][torch.logspace(0, 2 * n(x), 3, base=2).long().bfloat16().long()],
+    lambda x: torch.zeros(8)[torch.logspace(0, n(x), 2, base=2).long().amin(0)],
+    lambda x: x[torch.logspace(0, n(x), 4, base=2).long().clamp(max=1)],
     lambda x: torch.zeros(5, n(x))[:, torch.topk(x, 1).indices.abs().sqrt().long()],
     lambda x: torch.zeros(n(x) + 5)[(torch.tensor(n(x) - 1) + 1).clamp(max=2).cumprod(0)],
     lambda x: torch.zeros(2 * n(x))[(arange(n(x) // 2).unique().half() * 3).long()],
+    lambda x: x.gather(0, (torch.bucketize(arange(n(x) - 1), arange(n(x))) ^ 1).char().long()),
+    lambda x: torch.zeros(40).scatter(0, arange(n(x)).unique()[-1:].sort().values, 1.0),
+    lambda x: x.index_select(0, torch.pow(2, torch.linspace(0, 2, n(x)).long().clamp(0, 9))),
+    lambda x: torch.zeros(5)[searched(x).where(searched(x) < n(x) + 1, n(x))],
+    lambda x: torch.zeros(5)[(searched(x).sqrt().long() + 1).cumprod(0)],
+    lambda x: torch.zeros(300)[torch.full((3,), n(x)).clamp(max=280).half().long().cumsum(0)],
+    lambda x: torch.zeros(70)[torch.bucketize(torch.full((3,), 60), arange(n(x)))],
     lambda x: F.nll_loss(torch.zeros(n(x), 20), (arange(n(x)) ** 2 / 3).long()),
     lambda x: F.nll_loss(torch.zeros(n(x), 20), (arange(n(x)).half() * 3).long() - 100),
 ]  # fmt: skip
