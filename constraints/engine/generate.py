@@ -35,7 +35,6 @@ from ..contents.values import extremes, stored, ways_of
 from ..contents.values import fitted as fitted_to
 from ..ir.dtypes import category
 from ..ir.language import (
-    LOOSE,
     Affine,
     Cases,
     Constraint,
@@ -465,7 +464,6 @@ class Generator:
         self._unchecked = any_of((self._unchecked, formula))
 
     def layouts(self, tensor: Tensor) -> Sequence[tuple[Situation, Tensor]] | None:
-        self._asked = True
         return cases_of(tensor, self.known, self.bounds, self.equations)
 
     def memory_of(self, tensor: Tensor) -> tuple[Dim, Dim] | None:
@@ -736,7 +734,8 @@ class Generator:
         rowed = bool(self.domain.rows) and any(map(has_row, map(named.get, shaped)))
         if not rowed:
             self._indexed = base, named
-        key = op, self.given, *named, *map(exactly, named.values())
+        operands = [*tensors(tuple(map(named.get, shaped)))]
+        key = op, self.given, *named, *map(exactly, named.values()), *self.known.origins(operands)
         if key in self.known.answered:
             self.repeatable = True
             return named, self.again(self.known.answered[key])
@@ -750,9 +749,7 @@ class Generator:
             if inplace and op not in RESHAPING:
                 result = self._in_place(op, next(iter(given.values())), result)
             if not rowed:
-                operands = tensors(tuple(map(named.get, shaped)))
-                of_unknown = any(t.layout in LOOSE for t in operands)
-                self._asked |= self._remember(rule, named, result, inplace) and of_unknown
+                self._remember(rule, named, result, inplace)
             if writes and op not in RESHAPING:
                 for target in tensors(next(iter(given.values()))):
                     require_apart(self, op, target, given)
@@ -770,18 +767,15 @@ class Generator:
         except Exception as error:
             raise RuleFailed(op, rule, error) from error
 
-    def _remember(self, rule: Rule, named: dict[str, Any], result: Value, inplace: bool) -> bool:
-        """Returns whether some results have an unknown layout, and stores the calls that made them: for a
-        call in place, the one that made the tensor written to.
+    def _remember(self, rule: Rule, named: dict[str, Any], result: Value, inplace: bool) -> None:
+        """Stores the calls that made results of an unknown layout: for a call in place, the one that made the
+        tensor written to.
         """
-        there = False
         for tensor, made in remade(result, rule, named):
-            there = True
             if inplace:
                 target = next(iter(named.values()))
                 made = self.known.made[id(target)][1] if id(target) in self.known.made else made
             self.known.made[id(tensor)] = tensor, made
-        return there
 
     def again(self, value: Value) -> Value:
         """Returns an equal value of its own identity, made by the same call."""

@@ -6,11 +6,11 @@ the same calls: a transformer in each of its layers, a recorder on each path up 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
-from ..ir.language import Context, Refused, Slice, Tensor, Value
+from ..ir.language import LOOSE, Context, Refused, Slice, Tensor, Value
 from ..ir.program import parts_of
 
 Rule = Callable[[Context, dict[str, Any]], Value]
@@ -54,6 +54,14 @@ class Known:
             found = self._after[learnt] = Known(self)
         return found
 
+    def origins(self, operands: Iterable[Value]) -> tuple[int, ...]:
+        """Returns a key of the calls that made those of the operands whose layout is open: equal tensors with
+        equal origins have the same layout in every case of sizes.
+        """
+        if not self.made:
+            return ()
+        return tuple(id(self.made.get(id(t), _GIVEN)[1]) for t in operands if type(t) is Tensor and t.layout in LOOSE)
+
     def in_case(self, case: object) -> dict[int, Tensor]:
         """Returns the tensors whose layout is known in a case of sizes (unit_sizes.py), by the identity of
         the tensor that stands for all sizes. What fewer facts have told remains true.
@@ -64,6 +72,10 @@ class Known:
                 state = state._before
             self._in_cases[case] = {} if state is None else state._in_cases[case].copy()
         return self._in_cases[case]
+
+
+_GIVEN: Final = None, None
+"""The entry of a tensor that no call has made."""
 
 
 def exactly(value: Value) -> object:

@@ -33,7 +33,7 @@ class Layout(Enum):
     """Sparse: elements row by row, with their columns."""
 
 
-LOOSE: Final = frozenset({Layout.ROW_MAJOR, Layout.UNKNOWN})
+LOOSE: Final = Layout.ROW_MAJOR, Layout.UNKNOWN
 """Layouts that leave strides open, which cases of sizes may decide."""
 
 

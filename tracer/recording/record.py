@@ -1011,7 +1011,9 @@ class Recording(Recorder):
             args, kwargs = self.present(args), self.present(kwargs)
             written = _written(op, args, kwargs)
         call = CallKey(self, spelling, args, kwargs)
-        found = self.generator.known.repeated.get(call.key)
+        known = self.generator.known
+        key = call.key, *known.origins(call.values)
+        found = known.repeated.get(key)
         if found is not None and not self.loops.ended:
             return self._repeat(found, call, args)
         if op in COUNTED and (several := COUNTED[op](args, kwargs)) is not None:
@@ -1048,7 +1050,7 @@ class Recording(Recorder):
         ) and not isinstance(result, Number):
             told = tuple([(k, self.argument(v, slots)) for k, v in arguments.items()])
             answered = FinishedCall.of(op, told, result, is_view(op, arguments), writes)
-            generator.known.repeated[call.key] = answered
+            generator.known.repeated[key] = answered
         if result is None:
             result = estimated(self, func, args, kwargs)
         if counts and isinstance(result, Tensor):
