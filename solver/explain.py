@@ -211,7 +211,7 @@ class Flow:
                 named[name] = value
         generator = Generator(self.rules, self.domain)
         _, result = generator.call(node.op, tuple(positional), named)
-        return [] if result is None else [*leaves(result)], generator.said.constraints
+        return [] if result is None else leaves(result), generator.said.constraints
 
     def _resolve(self, argument: Argument, place: Place | None) -> Any:
         if isinstance(argument, Ref):

@@ -9,7 +9,7 @@ may be seen through any other tensor of the same kind: it invalidates the traits
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -186,19 +186,26 @@ class Contents:
         """By reference, the value that it refers to, with a key: the reference itself, except for a value
         that replaces another, as that of an iteration of a loop does.
         """
-        self._given: dict[int, tuple[Tensor, int]] = {}
-        """By identity, the tensors that the call is given, each with its first reference."""
+        self._operands: Collection[tuple[Value, int]] = ()
+        """The values, with their references, that the call is given."""
+        self._given: dict[int, tuple[Tensor, int]] | None = None
+        """By identity, the tensors among them, each with its first reference; None until one is asked for."""
         self._made: list[tuple[Tensor, Traits]] = []
         self._replaced = 0
         """How many values have replaced others."""
 
-    def about(self, given: Iterable[tuple[Value, int]]) -> None:
+    def about(self, given: Collection[tuple[Value, int]]) -> None:
         """Sets the values, with their references, that the next call is given."""
-        self._given = {}
-        for value, ref in given:
-            if type(value) is Tensor:
-                self._given.setdefault(id(value), (value, ref))
+        self._operands, self._given = given, None
         self._made.clear()
+
+    def _found(self, tensor: Tensor) -> tuple[Tensor, int] | None:
+        if self._given is None:
+            self._given = {}
+            for value, ref in self._operands:
+                if type(value) is Tensor:
+                    self._given.setdefault(id(value), (value, ref))
+        return self._given.get(id(tensor))
 
     def name(self, value: Value, ref: int) -> None:
         """Gives the value this reference from here on, with the traits found if the last call made it."""
@@ -215,12 +222,12 @@ class Contents:
         """Returns the key that identifies a tensor among those that a call is given; None for any other
         tensor.
         """
-        found = self._given.get(id(tensor))
+        found = self._found(tensor)
         return None if found is None else self._key(*found)
 
     def name_of(self, tensor: Tensor) -> int | None:
         """The reference in the program of a tensor that a call is given."""
-        found = self._given.get(id(tensor))
+        found = self._found(tensor)
         return None if found is None else found[1]
 
     def _key(self, tensor: Tensor, ref: int) -> int:
@@ -645,9 +652,10 @@ def _side_by_side(step: CallStep) -> Found:
     nodes: none in the part that it kept, all in the part that it appended.
     """
     result, given = step.result, [*tensors(step.named.get("tensors"))]
-    last = step.named.get("dim", 0) in (-1, result.rank - 1) and result.dtype in INTEGRAL
+    if result.dtype not in INTEGRAL or step.named.get("dim", 0) not in (-1, result.rank - 1):
+        return {}
     parts = [step.known.parts(t) for t in given]
-    if not last or not all(parts) or any(t.rank != result.rank or t.dtype != result.dtype for t in given):
+    if not all(parts) or any(t.rank != result.rank or t.dtype != result.dtype for t in given):
         return {}
     return {"parts": (*chain.from_iterable(parts),)}
 

@@ -4,6 +4,7 @@ returns its result.
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -42,6 +43,7 @@ from ..ir.language import (
     Direction,
     Dyn,
     Generated,
+    Layout,
     Note,
     Refused,
     Situation,
@@ -714,7 +716,11 @@ class Generator:
         except BadCall as error:
             self._no_rule(op, error)
             return _anonymous(args, kwargs), None
-        shaped = {key: value for key, value in named.items() if not _is_inert(value)}
+        shaped = {
+            key: value
+            for key, value in named.items()
+            if (kind := type(value)) is Tensor or (kind not in _INERT and not is_numbers(value))
+        }
         if any(map(_is_special, shaped.values())):
             if any(map(_is_unknown, named.values())):
                 return named, Dyn
@@ -725,17 +731,20 @@ class Generator:
             named = rule.bind(args, parameters(base, kwargs))
             shaped = named.copy()
         for key, value in shaped.items():
-            named[key] = self._numbers(value, key in SIZES)
+            if type(value) is not Tensor or key in SIZES:
+                named[key] = self._numbers(value, key in SIZES)
         if base == "arange":
             named = {key: _element(value) for key, value in named.items()}
         if writes or base == "setitem":
             self.written(next(iter(named.values())))
-        self.written(named.get("out"))
+        if "out" in named:
+            self.written(named["out"])
         rowed = bool(self.domain.rows) and any(map(has_row, map(named.get, shaped)))
         if not rowed:
             self._indexed = base, named
-        operands = [*tensors(tuple(map(named.get, shaped)))]
-        key = op, self.given, *named, *map(exactly, named.values()), *self.known.origins(operands)
+        key = op, self.given, *named, *map(exactly, named.values())
+        if self.known.made:
+            key += self.known.origins(tensors(tuple(map(named.get, shaped))))
         if key in self.known.answered:
             self.repeatable = True
             return named, self.again(self.known.answered[key])
@@ -939,38 +948,34 @@ def _element(value: Value) -> Value:
     return value
 
 
-def _is_inert(value: Any) -> bool:
-    """Returns whether the value is a number, a word or a tuple of numbers, which needs no treatment."""
-    return type(value) in _INERT or is_numbers(value)
-
-
 _INERT: Final = frozenset({int, float, bool, str, type(None)})
+"""Types of values that need no treatment; tuples of numbers need none, either."""
 
 
 def _is_special(value: Any) -> bool:
     """Returns whether the value is, or contains, an unknown value or a sparse tensor."""
+    if value is Dyn:
+        return True
+    if type(value) is Tensor:
+        return value.layout is not Layout.CONTIGUOUS and is_sparse(value)
     if type(value) is tuple or type(value) is Slice:
         return any(map(_is_special, parts_of(value)))
-    return value is Dyn or is_sparse(value)
+    return False
 
 
 def _is_unknown(value: Any) -> bool:
-    if type(value) is tuple or type(value) is Slice:
-        return any(map(_is_unknown, parts_of(value)))
-    return value is Dyn
+    if value is Dyn:
+        return True
+    return (type(value) is tuple or type(value) is Slice) and any(map(_is_unknown, parts_of(value)))
 
 
 def _anonymous(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
     return {**{f"arg{i}": a for i, a in enumerate(args)}, **kwargs}
 
 
-def leaves(value: Value) -> Iterator[Value]:
-    """Yields the parts of a result that have an id of their own, from left to right."""
-    if isinstance(value, tuple):
-        for part in value:
-            yield from leaves(part)
-    else:
-        yield value
+def leaves(value: Value) -> list[Value]:
+    """Returns the parts of a result that have an id of their own, from left to right."""
+    return [leaf for part in value for leaf in leaves(part)] if isinstance(value, tuple) else [value]
 
 
 @collector_at_rest()
@@ -994,28 +999,27 @@ def generate(
         values[i.id] = i.type
         if not i.parameter:
             generator.contents.given_freely(i.type, i.id)
+    expected = 0
+
+    def count(dim: Dim) -> int:
+        # A graph fixes how many results it takes, so the size was fixed by the trace.
+        generator.said.constraints.append(
+            Constraint(eq(dim, expected), f"the graph takes {expected} results", generator.node, "trace")
+        )
+        return expected
+
+    def choose(formula: Formula) -> bool:
+        if (taken := chooser(formula)) is None:
+            raise BadCall(f"the kind of its result depends on whether {formula}")
+        formula = formula if taken else negate(formula)
+        reason = f"the graph is that of sizes with {formula}"
+        generator.said.constraints.append(Constraint(formula, reason, generator.node, "trace"))
+        return taken
+
+    generator.count, generator.chooser = count, choose
     for generator.node, node in enumerate(program.nodes):
         expected = len(node.results)
-
-        def count(dim: Dim, expected: int = expected) -> int:
-            # A graph fixes how many results it takes, so the size was fixed by the trace.
-            generator.said.constraints.append(
-                Constraint(eq(dim, expected), f"the graph takes {expected} results", generator.node, "trace")
-            )
-            return expected
-
-        def choose(formula: Formula) -> bool:
-            if (taken := chooser(formula)) is None:
-                raise BadCall(f"the kind of its result depends on whether {formula}")
-            formula = formula if taken else negate(formula)
-            reason = f"the graph is that of sizes with {formula}"
-            generator.said.constraints.append(Constraint(formula, reason, generator.node, "trace"))
-            return taken
-
-        generator.count, generator.chooser = count, choose
-        generator.given = True
-        if node.given:
-            generator.given = all_of(_truth(resolved(a, values), truth) for a, truth in node.given)
+        generator.given = not node.given or all_of(_truth(resolved(a, values), on) for a, on in node.given)
         positional, named, given = [], {}, []
         for name, argument in node.args:
             if type(argument) is Ref:
@@ -1025,7 +1029,7 @@ def generate(
                 value = resolved(argument, values)
                 if parts_of(argument):
                     given += [(values[ref.id], ref.id) for ref in refs(argument)]
-            if name.startswith("arg") and name[3:].isdigit():
+            if _is_positional(name):
                 positional.append(value)
             else:
                 named[name] = value
@@ -1040,9 +1044,10 @@ def generate(
             note = generator.said.notes.pop()
             reason = f"{note.reason}; what the trace took its result to be stands in for it"
             generator.said.notes.append(Note("approximate", reason, note.node))
-        parts = list(leaves(result)) if result is not None and result is not Dyn else [Dyn] * expected
-        if not expected:  # what is written in place, the graph may take no result of
-            parts = []
+        if result is None or result is Dyn or not expected:  # the graph may not take what is written in place
+            parts = [Dyn] * expected
+        else:
+            parts = leaves(result)
         if len(parts) != expected:
             generator.require(
                 False, f"{node.op} gives {len(parts)} results where the program takes {expected}"
@@ -1052,6 +1057,12 @@ def generate(
             values[id] = part
             generator.contents.name(part, id)
     return generator.said
+
+
+@functools.cache
+def _is_positional(name: str) -> bool:
+    """Returns whether the name of an argument stands for a position, as `arg0` does."""
+    return name.startswith("arg") and name[3:].isdigit()
 
 
 def _truth(condition: Value, truth: bool) -> Formula:

@@ -60,7 +60,8 @@ class Known:
         """
         if not self.made:
             return ()
-        return tuple(id(self.made.get(id(t), _GIVEN)[1]) for t in operands if type(t) is Tensor and t.layout in LOOSE)
+        loose = (t for t in operands if type(t) is Tensor and t.layout in LOOSE)
+        return tuple(id(self.made.get(id(t), _GIVEN)[1]) for t in loose)
 
     def in_case(self, case: object) -> dict[int, Tensor]:
         """Returns the tensors whose layout is known in a case of sizes (unit_sizes.py), by the identity of

@@ -5,7 +5,6 @@ Plain data: no torch, no solver. `verify` states the laws; `to_json` and `from_j
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import astuple, dataclass
 from fractions import Fraction
 from itertools import count
@@ -168,17 +167,20 @@ def _make(made: set[int], id: int, where: str) -> None:
     made.add(id)
 
 
-def refs(argument: Argument) -> Iterator[Ref]:
+def refs(argument: Argument) -> list[Ref]:
     """Every reference in an argument, from left to right."""
-    if isinstance(argument, Ref):
-        yield argument
+    if type(argument) is Ref:
+        return [argument]
+    found: list[Ref] = []
     for part in parts_of(argument):
         if type(part) is Ref:
-            yield part
-        elif isinstance(part, tuple | Slice):
-            yield from refs(part)
+            found.append(part)
+        elif isinstance(part, _COMPOSED):
+            found += refs(part)
+    return found
 
 
+_COMPOSED: Final = (tuple, Slice)
 _NUMBERS: Final = frozenset({int})
 
 

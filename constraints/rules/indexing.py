@@ -83,9 +83,11 @@ def sliced(
 
 def one_dim(tensor: Tensor, at: int, sizes: Shape, strides: Sequence[Dim | None]) -> Tensor:
     """Returns a view with other dims in place of one: none after a selection, one after a slice."""
+    shape = (*tensor.shape[:at], *sizes, *tensor.shape[at + 1 :])
+    if not at and not sizes and tensor.layout is Layout.ROW_MAJOR:
+        return Tensor(shape, tensor.dtype, tensor.layout)
     old = strides_of(tensor)
     new = tuple(s for s in strides if s is not None)
-    shape = (*tensor.shape[:at], *sizes, *tensor.shape[at + 1 :])
     return with_strides(tensor, shape, old and (*old[:at], *new, *old[at + 1 :]))
 
 
@@ -221,6 +223,8 @@ def indexed(c: Context, input: Tensor, items: Sequence[Any]) -> tuple[list[Part]
             parts += _part(c, item, source)
     parts += (KeptDim(*dim) for dim in source)
     picked = [i for i, part in enumerate(parts) if isinstance(part, Picked)]
+    if not picked and [*map(type, items)] in ([int], [int, Ellipses]):
+        return parts, one_dim(input, 0, (), ())
     if not picked:
         kept = [part for part in parts if isinstance(part, KeptDim)]
         steps = tuple(p.stride for p in kept if p.stride is not None)

@@ -35,13 +35,15 @@ def per_code(read: Callable[After[CodeType, Where], Read]) -> Callable[After[Cod
 
     @functools.wraps(read)
     def look_up(code: CodeType, /, *where: Where.args, **named: Where.kwargs) -> Read:
-        found = known.get(id(code))
-        if found is None:
-            found = known[id(code)] = {}
+        try:
+            return known[id(code)][where]
+        except KeyError:
+            pass
+        if id(code) not in known:
+            known[id(code)] = {}
             weakref.finalize(code, known.pop, id(code)).atexit = False
-        if where not in found:
-            found[where] = read(code, *where, **named)
-        return found[where]
+        found = known[id(code)][where] = read(code, *where, **named)
+        return found
 
     return look_up
 

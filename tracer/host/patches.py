@@ -183,7 +183,7 @@ class _Values:
     __slots__ = "before", "entered", "owner"
 
     def __init__(self, owner: Any) -> None:
-        self.owner = owner
+        self.owner = vars(owner) if type(owner) is ModuleType else owner
         self.entered: list[_Entered] = []
         self.before: dict[Any, Any] = {}
         """The former values."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Iterable, Iterator
-from types import FunctionType, MethodType, ModuleType
+from types import CellType, FunctionType, MethodType, ModuleType
 from typing import Any, Final
 
 from ..bytecode.origins import is_inner
@@ -40,18 +40,18 @@ def _remembering(module: ModuleType) -> tuple[Any, ...]:
     found: dict[int, Any] = {}
     for value in vars(module).values():
         own = isinstance(value, type) and value.__module__ == module.__name__
-        for member in (value, *(vars(value).values() if own else ())):
+        for member in (value, *vars(value).values()) if own else (value,):
             plain = member.__func__ if isinstance(member, _WRAPPED) else member  # others may raise if asked
-            found |= {id(function): function for function in _caches(plain)}
+            if type(plain) is _CACHED:
+                found[id(plain)] = plain
+            elif type(plain) is FunctionType and plain.__closure__:
+                found |= {id(function): function for function in _wrapped(plain.__closure__)}
     return tuple(found.values())
 
 
-def _caches(function: Any) -> Iterator[Any]:
-    """Yields the function, or the functions that it wraps."""
-    if type(function) is _CACHED:
-        yield function
-    elif isinstance(function, FunctionType):
-        for cell in function.__closure__ or ():
-            with contextlib.suppress(ValueError):  # nothing has been put there yet
-                if type(cell.cell_contents) is _CACHED:
-                    yield cell.cell_contents
+def _wrapped(cells: Iterable[CellType]) -> Iterator[Any]:
+    """Yields the functions with a cache in the closure of a function, which wraps them."""
+    for cell in cells:
+        with contextlib.suppress(ValueError):  # nothing has been put there yet
+            if type(cell.cell_contents) is _CACHED:
+                yield cell.cell_contents

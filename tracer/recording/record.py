@@ -1002,9 +1002,9 @@ class Recording(Recorder):
             self.spread = self.spread.after(spelling, args, kwargs, caller())
         if torch.is_autocast_enabled(self.kernels):
             args, kwargs = autocast.cast(self, canonical(spelling), args, kwargs)
-        if _handling_of_warnings() != self._warns and canonical(spelling) not in _SILENT:
-            self.give_up(f"whether {canonical(spelling)} warns decides what the program does")
         op = canonical(spelling)
+        if op not in _SILENT and _handling_of_warnings() != self._warns:
+            self.give_up(f"whether {op} warns decides what the program does")
         if op in listed.TAKING:
             args = listed.with_tensors(self, op, args)
         if (written := _written(op, args, kwargs)) is not None and self._stands_in(written):
@@ -1026,7 +1026,7 @@ class Recording(Recorder):
         named = {k: self.lower(v, ids) for k, v in kwargs.items()}
         generator = self.generator
         lowered = tensors((*values, *named.values()))
-        generator.contents.about((t, ids[id(t)].id) for t in lowered if id(t) in ids)
+        generator.contents.about([(t, ids[id(t)].id) for t in lowered if id(t) in ids])
         generator.node = index = len(self.nodes)
         origin = here(self.names)
         # The node's place is taken before its rule runs, so that branches inside the rule come after it.

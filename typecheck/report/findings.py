@@ -350,8 +350,9 @@ class _ValueOrigins:
 
     def __init__(self, path: Path) -> None:
         self.values = path.values
-        makers = [(r, index) for index, node in enumerate(path.program.nodes) for r in node.results]
-        self._made: dict[int, tuple[int | None, str]] = {r: (index, "") for r, index in makers}
+        self._made: dict[int, tuple[int | None, str]] = {
+            r: (index, "") for index, node in enumerate(path.program.nodes) for r in node.results
+        }
         """By value, the call that made it, or the name of the input that it is."""
         for given in path.program.inputs:
             if not given.parameter:
@@ -373,11 +374,14 @@ class _ValueOrigins:
     def operands(self, argument: Argument) -> tuple[Operand, ...]:
         """Returns the operands that an argument refers to, each value once and without parameters."""
         made, known = self._made, self._operands
-        found = [id for id in dict.fromkeys([ref.id for ref in refs(argument)]) if id in made]
-        for id in found:
-            if id not in known:
-                known[id] = Operand(self.text(id), *made[id])
-        return tuple([known[id] for id in found])
+        found: dict[int, Operand] = {}
+        for ref in refs(argument):
+            id = ref.id
+            if id in known:
+                found[id] = known[id]
+            elif id in made:
+                found[id] = known[id] = Operand(self.text(id), *made[id])
+        return tuple(found.values())
 
 
 def outputs(system: System) -> tuple[Output, ...]:
