@@ -264,7 +264,9 @@ class Rules(Mapping[str, Rule]):
 
     def or_else(self, elsewhere: Callable[[str], Rule | None]) -> Rules:
         """Returns the same rules, extended by those that `elsewhere` finds for other operators."""
-        return Rules(self._rules, elsewhere)
+        extended = Rules({}, elsewhere)
+        extended._rules = self._rules
+        return extended
 
 
 @dataclass(slots=True)

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from msgspec import structs
 
-from ...constraints.engine.generate import BadCall, Rule, Rules, generate
+from ...constraints.engine.generate import BadCall, Rule, RuleFunction, Rules, generate
 from ...constraints.ir.language import Constraint, Context, Dyn, Dynamic, Layout, Note, Number, Tensor, Value
 from ...constraints.ir.program import Argument, Node, Program, Ref
 from ...constraints.ir.spec import Declared, InputPath, Spec
@@ -125,7 +125,7 @@ def system(traced: Traced, rules: Rules, spec: Spec | None = None) -> System:
     if spec is not None:
         traced = retype(traced, spec)
     limits = frozenset(limit.formula for limit in traced.limits)
-    rules = _careful(rules + {"_assert_scalar": _asserts(limits)}, {node.op for node in traced.program.nodes})
+    rules = _careful(rules, _asserts(limits), {node.op for node in traced.program.nodes})
     said = generate(
         traced.program,
         rules,
@@ -363,10 +363,14 @@ class _Careful(Rule):
             raise BadCall(f"its rule does not take these arguments ({error})") from error
 
 
-def _careful(rules: Rules, operators: set[str]) -> Rules:
-    """Returns the rules for these operators; one in place, `add_`, has the rule of `add`."""
+def _careful(rules: Rules, asserts: RuleFunction, operators: set[str]) -> Rules:
+    """Returns the rules for these operators, with one for assertions; one in place, `add_`, has the rule of
+    `add`.
+    """
     names = {name for op in operators for name in (op, op.removesuffix("_"))}
     known = {name: rule for name in names if (rule := rules.get(name)) is not None}
+    if "_assert_scalar" in names:
+        known["_assert_scalar"] = Rule.of(asserts)
     if IN_AUTOCAST in names:
         known[IN_AUTOCAST] = Rule.of(in_autocast)
     fields = [f.name for f in dataclasses.fields(Rule)]

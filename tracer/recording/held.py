@@ -16,9 +16,10 @@ import dis
 import functools
 import random
 import sys
+from bisect import bisect_right
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, filterfalse, islice
+from itertools import accumulate, chain, compress, count, filterfalse, islice
 from operator import attrgetter, is_
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, Final, NamedTuple
@@ -140,8 +141,9 @@ class _Globals(_Container):
         """Returns the names that the codes mention, and the contents of the globals among them that are new.
         """
         scope, known = self.target, self.names
-        names = dict.fromkeys(chain.from_iterable(map(_names, self.codes)))
-        made = dict.fromkeys(chain.from_iterable(map(_assigned, self.codes)))
+        spoken_of = [*map(_spoken_of, self.codes)]
+        names = dict.fromkeys(chain.from_iterable([one.names for one in spoken_of]))
+        made = dict.fromkeys(chain.from_iterable([one.made for one in spoken_of]))
         self.codes = []
         fresh = [*filter(scope.__contains__, filterfalse(known.__contains__, names))]
         fresh += filterfalse(scope.__contains__, filterfalse(known.__contains__, made))
@@ -283,10 +285,9 @@ class _Dicts:
 
     def exchange(self, replaced: Mapping[int, Any]) -> list[tuple[Any, Any, Any]]:
         """Puts stand-ins in the place of values; returns owners and names with the values that were there."""
-        before, has_none = [], replaced.keys().isdisjoint
-        for owner, contents in zip(self._owners, map(self.read, self._owners), strict=True):
-            if not has_none(map(id, contents.values())):
-                before += [(owner, *item) for item in contents.items() if id(item[1]) in replaced]
+        ends = [*accumulate(self._sizes)]
+        places = compress(count(), map(replaced.__contains__, map(id, self._values)))
+        before = [(self._owners[bisect_right(ends, at)], self._names[at], self._values[at]) for at in places]
         for owner, name, value in before:
             self.put(owner, name, replaced[id(value)])
         return before
@@ -569,29 +570,26 @@ def _is_programs(module: str | None, others: tuple[str, ...] = ()) -> bool:
     return not is_inner(getattr(sys.modules.get(name), "__file__", None) or "")
 
 
-@per_code
-def _names(code: CodeType) -> tuple[str, ...]:
-    """Returns the names that a function, and those within it, may look up among the globals."""
-    found = dict.fromkeys(code.co_names)
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            found |= dict.fromkeys(_names(constant))
-    return tuple(found)
+class _Spoken(NamedTuple):
+    """The globals that a function, and those within it, may look up, and those that they may make."""
+
+    names: tuple[str, ...]
+    made: tuple[str, ...]
 
 
 _STORE_GLOBAL: Final = dis.opmap["STORE_GLOBAL"]
 
 
 @per_code
-def _assigned(code: CodeType) -> tuple[str, ...]:
-    """Returns the globals that a function, and those within it, may make."""
-    found = []
+def _spoken_of(code: CodeType) -> _Spoken:
+    within = [_spoken_of(constant) for constant in code.co_consts if type(constant) is CodeType]
+    made = []
     if _STORE_GLOBAL in code.co_code[::2]:
-        found += [i.argval for i in dis.get_instructions(code) if i.opcode == _STORE_GLOBAL]
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            found += _assigned(constant)
-    return tuple(found)
+        made += [i.argval for i in dis.get_instructions(code) if i.opcode == _STORE_GLOBAL]
+    if not within:
+        return _Spoken(code.co_names, tuple(made))
+    names = dict.fromkeys(chain(code.co_names, *[one.names for one in within]))
+    return _Spoken(tuple(names), tuple(chain(made, *[one.made for one in within])))
 
 
 @functools.cache

@@ -448,7 +448,7 @@ class Recording(Recorder):
         self._over = False
         self._catching = False
         """Whether the requirements of a call are being examined whose refusal the program would catch."""
-        self._warns = _handling_of_warnings()
+        self._filters, self._warns = [*warnings.filters], _handling_of_warnings()
         """The handling of warnings when the run begins."""
         self.failed = False
         """Whether an error of the program's has ended the run whose type is not that of a refusal."""
@@ -1003,7 +1003,7 @@ class Recording(Recorder):
         if torch.is_autocast_enabled(self.kernels):
             args, kwargs = autocast.cast(self, canonical(spelling), args, kwargs)
         op = canonical(spelling)
-        if op not in _SILENT and _handling_of_warnings() != self._warns:
+        if op not in _SILENT and self._handles_warnings_otherwise():
             self.give_up(f"whether {op} warns decides what the program does")
         if op in listed.TAKING:
             args = listed.with_tensors(self, op, args)
@@ -1081,6 +1081,12 @@ class Recording(Recorder):
         if is_view(op, arguments):
             remember(self.nodes[index], args, before_call, lifted)
         return lifted
+
+    def _handles_warnings_otherwise(self) -> bool:
+        """Returns whether a warning shows other effects than at the beginning of the run."""
+        if warnings.filters == self._filters and shows_warnings() == self._warns[0]:
+            return False
+        return _handling_of_warnings() != self._warns
 
     def _ask(
         self, op: str, args: tuple[Value, ...], kwargs: dict[str, Value]

@@ -137,7 +137,7 @@ def swapped_sizes(subject: ReportPath) -> Suspected:
     report = subject.report
     for given in subject.path.program.inputs:
         shape = given.type.shape if isinstance(given.type, Tensor) else ()
-        names = [name for dim in shape if (name := _name(dim)) in report.dims]
+        names = [name for dim in shape if type(dim) is Term and (name := _name(dim)) in report.dims]
         for place, name in enumerate(names):
             equals = report.dims[name].equals
             other = _name(equals) if equals is not None else ""
@@ -178,8 +178,9 @@ def batch_softmax(subject: ReportPath) -> Suspected:
     """softmax over dim 0 of [b, …]: the samples compete."""
     batch = subject.batch
     for node in subject.path.program.nodes:
-        dim = node.get("dim")
-        if node.op in ("softmax", "log_softmax", "softmin") and isinstance(dim, int) and batch:
+        if node.op not in ("softmax", "log_softmax", "softmin") or not batch:
+            continue
+        if isinstance(dim := node.get("dim"), int):
             for _, value in subject.operands(node):
                 if value.rank > 1 and dim in (0, -value.rank) and _name(value.shape[0]) == batch:
                     message = f"{node.op} over dimension 0 of {value}, which is the batch"
@@ -190,8 +191,9 @@ def mixed_batch(subject: ReportPath) -> Suspected:
     """[b, …] viewed so that samples share a row: the first size is no multiple of b any more."""
     batch = subject.batch
     for node in subject.path.program.nodes:
-        operands = subject.operands(node)
-        if node.op not in ("view", "reshape", "flatten") or not operands or not batch:
+        if node.op not in ("view", "reshape", "flatten") or not batch:
+            continue
+        if not (operands := subject.operands(node)):
             continue
         (_, before), *_ = operands
         for result in (t for r in node.results for t in tensors(subject.path.values[r])):
