@@ -58,10 +58,10 @@ class Known:
         """Returns a key of the calls that made those of the operands whose layout is open: equal tensors with
         equal origins have the same layout in every case of sizes.
         """
-        if not self.made:
+        if not (made := self.made):
             return ()
-        loose = (t for t in operands if type(t) is Tensor and t.layout in LOOSE)
-        return tuple(id(self.made.get(id(t), _GIVEN)[1]) for t in loose)
+        loose = [t for t in operands if type(t) is Tensor and t.layout in LOOSE]
+        return tuple([id(made.get(id(t), _GIVEN)[1]) for t in loose]) if loose else ()
 
     def in_case(self, case: object) -> dict[int, Tensor]:
         """Returns the tensors whose layout is known in a case of sizes (unit_sizes.py), by the identity of

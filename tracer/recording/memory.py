@@ -289,11 +289,14 @@ def is_plain(item: Any) -> bool:
     return item is None or (isinstance(item, int | Term | Slice | Ellipses) and not isinstance(item, bool))
 
 
+_SEVERAL: Final = (list, tuple)
+
+
 def remember(node: Node, given: Sequence[Any], value: Any, results: Any) -> None:
     """Notes that the results of a view, as the program gets them, lie in the memory of its input, the first
     of `given`, which had this value.
     """
-    parts = results if isinstance(results, list | tuple) else (results,)
+    parts = results if isinstance(results, _SEVERAL) else (results,)
     values = tuple([part.value if isinstance(part, SymbolicTensor) else None for part in parts])
     sources: Iterable[tuple[Any, Any]] = repeat((given[0] if given else None, value))
     if node.op in _EACH:
@@ -308,7 +311,7 @@ def remember(node: Node, given: Sequence[Any], value: Any, results: Any) -> None
         if part is not source or node.op == "as_strided_":
             view = ViewMemory(memory, before, node, place, values)
             if node.op not in _PERHAPS or not view.is_copy:
-                part.memory = view
+                part.lies_in(view)
 
 
 OWNING: Final = (POINTWISE - VIEWS - {"broadcast_tensors", "dist", "alias"}) | frozenset(

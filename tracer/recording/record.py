@@ -988,7 +988,8 @@ class Recording(Recorder):
             data = args[1] if isinstance(args[1], SymbolicTensor) else self._in_place_of(args[1])
             if not isinstance(tensor, SymbolicTensor):
                 tensor = self._overwrite(tensor, SymbolicTensor(self, data.value, data.ref, tensor.dtype))
-            tensor.value, tensor.ref, tensor.memory = data.value, data.ref, Within(data.memory, 0)
+            tensor.value, tensor.ref = data.value, data.ref
+            tensor.lies_in(Within(data.memory, 0))
         return None
 
     def operator(self, spelling: str, args: tuple[Any, ...], kwargs: dict[str, Any], func: Any = None) -> Any:
@@ -1391,7 +1392,7 @@ class Recording(Recorder):
         """Returns a symbolic tensor for a real one, in its memory."""
         symbolic = self.lifted(tensor)
         if (memory := self.memory_of(tensor)) is not None:
-            symbolic.memory = memory
+            symbolic.lies_in(memory)
         return symbolic
 
     def made(self, tensor: torch.Tensor, frame: FrameType) -> torch.Tensor:

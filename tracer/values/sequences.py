@@ -451,7 +451,7 @@ def another(run: Recorder, element: Any) -> Any:
     if type(element) is SymbolicTensor:
         value: Any = anew(element.value)
         tensor = SymbolicTensor(run, value, element.ref, element.dtype)
-        tensor.memory = element.memory
+        tensor.lies_in(element.memory)
         run.loops.met[id(tensor)] = tensor
         return tensor
     if isinstance(element, tuple) and type(element) not in (torch.Size, Sizes):

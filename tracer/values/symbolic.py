@@ -303,12 +303,12 @@ class SymbolicTensor(torch.Tensor):
     def memory(self) -> Memory:
         """Returns the tensor's memory; a view gets a new one until its base is known."""
         if self._memory is None:
-            self.memory = Memory(self.value if self.owns and isinstance(self.value, Tensor) else None)
+            self.lies_in(Memory(self.value if self.owns and isinstance(self.value, Tensor) else None))
         assert self._memory is not None
         return self._memory
 
-    @memory.setter
-    def memory(self, memory: Memory) -> None:
+    def lies_in(self, memory: Memory) -> None:
+        """Puts the tensor into a memory."""
         vars(self)["_memory"] = memory
         memory.whole().tensors.append(weakref.ref(self))
 
