@@ -16,7 +16,7 @@ from msgspec import structs
 
 from ..constraints.engine.generate import Generator, Rules, leaves
 from ..constraints.ir.language import Constraint, Layout, Slice, Tensor, Value, tensors
-from ..constraints.ir.program import Argument, Ref, parts_of, refs
+from ..constraints.ir.program import Argument, Ref, parts_of
 from ..constraints.ir.system import Domain, Path
 from ..constraints.terms.dims import Dim, sym, symbols
 from ..constraints.terms.formula import Formula, conjuncts, free_symbols, ge, negate, rewrite
@@ -147,7 +147,7 @@ class Flow:
 
     def _operands(self, index: int, parameters: bool = True) -> Iterator[Place]:
         node = self._nodes[index]
-        for id in dict.fromkeys(r.id for r in refs(tuple(a for _, a in node.args))):
+        for id in dict.fromkeys(r.id for r in node.refs):
             for axis in range(self._rank(id) if parameters or id not in self._parameters else 0):
                 yield id, axis
 

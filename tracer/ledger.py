@@ -15,7 +15,7 @@ import torch
 
 from ..constraints.engine.generate import Generator
 from ..constraints.ir.language import Constraint, Note, Tensor, Value
-from ..constraints.ir.program import Input, Iteration, Node, Ref, refs
+from ..constraints.ir.program import Input, Iteration, Node, Ref
 from ..constraints.ir.system import Answer, Condition, Domain, Oracle
 from ..constraints.terms.dims import Dim
 from ..constraints.terms.formula import Compare, Formula, conjuncts, eq, free_symbols, negate
@@ -243,7 +243,7 @@ class Ledger:
     def calls_since(self, mark: Mark) -> tuple[str, ...]:
         """Returns the operators of the calls since the mark. A call with numbers only is no node."""
         nodes = self.nodes[mark.position.nodes :]
-        return tuple(node.op for node in nodes if any([*refs(argument)] for _, argument in node.args))
+        return tuple(node.op for node in nodes if node.refs)
 
     def said_since(self, mark: Mark) -> tuple[list[tuple[int, Constraint]], list[Condition]]:
         """Returns the constraints since the mark, each with its position, and the branches."""
@@ -254,7 +254,7 @@ class Ledger:
     def drop_unused(self, start: Position, stop: Position, used: set[int]) -> None:
         """Removes the nodes between two positions whose results neither later nodes nor `used` refer to."""
         later = self.nodes[stop.nodes :]
-        used = used | {r.id for node in later for _, argument in node.args for r in refs(argument)}
+        used = used | {r.id for node in later for r in node.refs}
         between = self.nodes[start.nodes : stop.nodes]
         kept = [node for node in between if not used.isdisjoint(node.results)]
         for id in {r for node in between for r in node.results} - {r for node in kept for r in node.results}:

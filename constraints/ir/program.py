@@ -91,6 +91,17 @@ class Node(Struct, frozen=True):
     given: tuple[tuple[Argument, bool], ...] = ()
     """The conditions, with their truths, under which the call is made at all: a branch of `torch.cond`."""
 
+    @property
+    def refs(self) -> list[Ref]:
+        """Returns every reference in the arguments, from left to right."""
+        found: list[Ref] = []
+        for _, argument in self.args:
+            if type(argument) is Ref:
+                found.append(argument)
+            elif isinstance(argument, _COMPOSED):
+                found += refs(argument)
+        return found
+
     def get(self, name: str) -> Argument | None:
         """Returns the argument of this name; None where there is none."""
         for key, argument in self.args:

@@ -20,7 +20,7 @@ from bisect import bisect_right
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, chain, compress, count, filterfalse, islice
-from operator import attrgetter, is_
+from operator import attrgetter, is_, methodcaller
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, Final, NamedTuple
 
@@ -225,6 +225,9 @@ class _Partial(_Container):
         self.target.__setstate__((*contents, vars(self.target)))
 
 
+_values: Final = methodcaller("values")
+
+
 class _Dicts:
     """Many dicts and their contents, one after another: a container for each would be most of the work."""
 
@@ -238,7 +241,7 @@ class _Dicts:
         """Adds some owners, and returns their names and their values."""
         maps = [*map(self.read, owners)]
         names = [*chain.from_iterable(maps)]
-        values = [*chain.from_iterable([contents.values() for contents in maps])]
+        values = [*chain.from_iterable(map(_values, maps))]
         self._owners += owners
         self._sizes += map(len, maps)
         self._names += names
@@ -267,8 +270,8 @@ class _Dicts:
         maps = [*map(self.read, self._owners)]
         return (
             [*map(len, maps)] == self._sizes
+            and all(map(is_, chain.from_iterable(map(_values, maps)), self._values))
             and all(map(is_, chain.from_iterable(maps), self._names))
-            and all(map(is_, chain.from_iterable([now.values() for now in maps]), self._values))
         )
 
     def restore(self) -> None:
@@ -395,8 +398,8 @@ class Held:
         kind: type = type(values[0])
         if _is_array(values[0]):
             self._arrays.update((id(value), value) for value in values)
-        elif generators := [*filter(None, map(_generator, values))]:
-            self._generators += generators
+        elif _generator(values[0]) is not None:
+            self._generators += filter(None, map(_generator, values))
         elif _is_programs(kind.__module__, _HOLDING):
             self._waiting.append(kind)
             attributes = [getattr(value, "__dict__", None) for value in values]

@@ -5,9 +5,8 @@ A view begins where its base does, or at the base's element that is its first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import repeat
 from typing import Any, Final
 
 import torch
@@ -298,20 +297,28 @@ def remember(node: Node, given: Sequence[Any], value: Any, results: Any) -> None
     """
     parts = results if isinstance(results, _SEVERAL) else (results,)
     values = tuple([part.value if isinstance(part, SymbolicTensor) else None for part in parts])
-    sources: Iterable[tuple[Any, Any]] = repeat((given[0] if given else None, value))
-    if node.op in _EACH:
-        several = given[0] if len(given) == 1 and isinstance(given[0], list | tuple) else given
-        sources = ((source, getattr(source, "value", None)) for source in several)
-    for place, (part, (source, before)) in enumerate(zip(parts, sources, strict=False)):
-        if not isinstance(part, SymbolicTensor) or not isinstance(before, Tensor):
-            continue
-        memory = part.run.memory_of(source) if isinstance(source, torch.Tensor) else None
-        if memory is None:
-            continue
-        if part is not source or node.op == "as_strided_":
-            view = ViewMemory(memory, before, node, place, values)
-            if node.op not in _PERHAPS or not view.is_copy:
-                part.lies_in(view)
+    if node.op not in _EACH:
+        for place, part in enumerate(parts if given else ()):
+            _lies_in(part, given[0], value, node, place, values)
+        return
+    several = given[0] if len(given) == 1 and isinstance(given[0], _SEVERAL) else given
+    for place, (part, source) in enumerate(zip(parts, several, strict=False)):
+        _lies_in(part, source, getattr(source, "value", None), node, place, values)
+
+
+def _lies_in(
+    part: Any, source: Any, before: Any, node: Node, place: int, values: tuple[Value, ...]
+) -> None:
+    """Notes that a result of a view lies in the memory of a tensor, whose value was `before`."""
+    if not isinstance(part, SymbolicTensor) or not isinstance(before, Tensor):
+        return
+    if not isinstance(source, torch.Tensor) or (part is source and node.op != "as_strided_"):
+        return
+    if (memory := part.run.memory_of(source)) is None:
+        return
+    view = ViewMemory(memory, before, node, place, values)
+    if node.op not in _PERHAPS or not view.is_copy:
+        part.lies_in(view)
 
 
 OWNING: Final = (POINTWISE - VIEWS - {"broadcast_tensors", "dist", "alias"}) | frozenset(

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Final, TypeAlias
 
 from ...constraints.ir.language import Dynamic, Tensor, tensors
-from ...constraints.ir.program import Node, Origin, refs
+from ...constraints.ir.program import Node, Origin
 from ...constraints.ir.system import Path, System
 from ...constraints.terms.dims import Dim, Symbol, Term, coefficients, lone_atom, symbols
 from ..facade import Report
@@ -33,7 +33,7 @@ class ReportPath:
 
     def operands(self, node: Node) -> list[tuple[int, Tensor]]:
         """The tensors that a call takes, with their ids."""
-        found = dict.fromkeys(r.id for r in refs(tuple(argument for _, argument in node.args)))
+        found = dict.fromkeys(r.id for r in node.refs)
         values = self.path.values
         return [(id, value) for id in found if isinstance(value := values[id], Tensor)]
 
@@ -230,7 +230,7 @@ def lost_precision(subject: ReportPath) -> Suspected:
         reached = {*nodes[note.node].results}
         concerned = unknown = 0
         for node in nodes[note.node + 1 :]:
-            if any(r.id in reached for r in refs(tuple(a for _, a in node.args))):
+            if any(r.id in reached for r in node.refs):
                 reached.update(node.results)
                 concerned += 1
                 unknown += any(isinstance(subject.path.values[r], Dynamic) for r in node.results)

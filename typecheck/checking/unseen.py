@@ -101,7 +101,7 @@ def _sources(program: Program, wanted: set[int]) -> dict[int, Origins]:
     makers: list[tuple[Node, set[int]]] = []
     for node in reversed(program.nodes):
         if not wanted.isdisjoint(node.results):
-            made_of = () if node.op in SHAPES else (r.id for _, argument in node.args for r in refs(argument))
+            made_of = () if node.op in SHAPES else (r.id for r in node.refs)
             makers.append((node, {*made_of}))
             wanted |= makers[-1][1]
     sources = {i.id: _of_input(i.type, i.parameter) for i in program.inputs if i.id in wanted}
@@ -139,7 +139,7 @@ def _is_whole(tensor: Tensor) -> bool:
 def _indexed(node: Node, values: Mapping[int, Value]) -> tuple[Dim, ...]:
     """The shape of what is indexed: the first operand, or of a table the one that holds no integers."""
     table = node.op.startswith(_TABLES)
-    operands = (values.get(ref.id) for _, argument in node.args for ref in refs(argument))
+    operands = (values.get(ref.id) for ref in node.refs)
     found = (v for v in operands if isinstance(v, Tensor) and not (table and _is_whole(v)))
     return next((v.shape for v in found), ())
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from ...constraints.engine.generate import Rules
 from ...constraints.ir.language import tensors
-from ...constraints.ir.program import Node, refs
+from ...constraints.ir.program import Node
 from ...constraints.ir.spec import Spec
 from ...constraints.ir.system import Path, System
 from ...constraints.terms.formula import all_of, implies, negate
@@ -134,5 +134,5 @@ def _failing(decision: Decision) -> set[tuple[str, int]]:
 
 def _ranks(path: Path, node: Node, results: bool) -> Iterator[int]:
     """Of the results of a call, or of its operands."""
-    ids = node.results if results else [r.id for r in refs(tuple(a for _, a in node.args))]
+    ids = node.results if results else [r.id for r in node.refs]
     yield from (t.rank for id in ids for t in tensors(path.values[id]))

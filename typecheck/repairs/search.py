@@ -16,7 +16,6 @@ from typing import Any, Final
 
 from ...constraints.engine.generate import Rules
 from ...constraints.ir.language import Tensor
-from ...constraints.ir.program import refs
 from ...constraints.ir.spec import Spec
 from ...constraints.ir.system import System
 from ...solver.decide import decide, requirements
@@ -111,7 +110,7 @@ class _RepairSearch:
         shapes = [
             value.shape
             for node, path in calls(self.system, finding)
-            for ref in refs(tuple(argument for _, argument in node.args))
+            for ref in node.refs
             if isinstance(value := path.values[ref.id], Tensor)
         ]
         yield from Changes(self.target, Link(finding.op, "", finding.origin), 0).projections(shapes)

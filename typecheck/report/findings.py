@@ -338,7 +338,7 @@ def shapes(system: System) -> tuple[Shape, ...]:
             node.op,
             tuple([flow.text(r) for r in node.results]),
             node.origin,
-            flow.operands(tuple([argument for _, argument in node.args])),
+            flow.operands(node.refs),
         )
         for index, node in enumerate(path.program.nodes)
         if node.results
@@ -371,11 +371,11 @@ class _ValueOrigins:
             text = self._texts[key] = readable(value)
         return text
 
-    def operands(self, argument: Argument) -> tuple[Operand, ...]:
-        """Returns the operands that an argument refers to, each value once and without parameters."""
+    def operands(self, given: Iterable[Ref]) -> tuple[Operand, ...]:
+        """Returns the operands among these references, each value once and without parameters."""
         made, known = self._made, self._operands
         found: dict[int, Operand] = {}
-        for ref in refs(argument):
+        for ref in given:
             id = ref.id
             if id in known:
                 found[id] = known[id]
@@ -420,7 +420,7 @@ def _operands(path: Path | None) -> Iterator[tuple[str, tuple[Operand, ...]]]:
     if path is not None:
         flow = _ValueOrigins(path)
         for name, argument in path.program.outputs:
-            yield name, flow.operands(argument)
+            yield name, flow.operands(refs(argument))
 
 
 def _when(path: Path) -> str:

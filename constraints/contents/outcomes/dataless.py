@@ -265,7 +265,7 @@ class Dataless:
             made = self.made(ref)
             if made is None or made.op not in COPIES | OF_ONE | STRETCHING:
                 return
-            sources = [*refs(tuple(argument for _, argument in made.node.args))]
+            sources = made.node.refs
             source = sources[made.place if made.op == "broadcast_tensors" else 0].id
             if made.op in OF_ONE:
                 given = all_of((given, eq(product(made.shape), 1)))
