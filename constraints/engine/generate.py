@@ -804,7 +804,7 @@ class Generator:
         decided = len(self.said.unbacked)
         result = rule(self, named)
         fresh = [*self.said.unbacked][decided:] if len(self.said.unbacked) > decided else ()
-        counts = fresh and [sym(name) for name in fresh if not name.startswith("true_")]
+        counts = [sym(name) for name in fresh if not name.startswith("true_")] if fresh else ()
         if self.on_cpu:
             require_maker(self, op, result)
         require_elements(self, op, named, result, self._unchecked)
@@ -1047,9 +1047,8 @@ def generate(
             note = generator.said.notes.pop()
             reason = f"{note.reason}; what the trace took its result to be stands in for it"
             generator.said.notes.append(Note("approximate", reason, note.node))
-        if result is None or result is Dyn or not expected:  # the graph may not take what is written in place
-            parts = [Dyn] * expected
-        else:
+        parts: list[Value] = [Dyn] * expected
+        if result is not None and result is not Dyn and expected:  # a graph need not take what it writes
             parts = leaves(result)
         if len(parts) != expected:
             generator.require(
