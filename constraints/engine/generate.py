@@ -768,7 +768,7 @@ class Generator:
             self.written(next(iter(named.values())))
         if "out" in named:
             self.written(named["out"])
-        rowed = bool(self.domain.rows) and any(map(has_row, map(named.get, shaped)))
+        rowed = any(map(has_row, map(named.get, shaped))) if self.domain.rows else False
         if not rowed:
             self._indexed = base, named
         key = op, self.given, *named, *map(exactly, named.values())
@@ -830,7 +830,8 @@ class Generator:
         self._unchecked = False
         decided = len(self.said.unbacked)
         result = rule(self, named)
-        counts = [sym(name) for name in [*self.said.unbacked][decided:] if not name.startswith("true_")]
+        fresh = [*self.said.unbacked][decided:] if len(self.said.unbacked) > decided else ()
+        counts = [sym(name) for name in fresh if not name.startswith("true_")] if fresh else ()
         if self.on_cpu:
             require_maker(self, op, result)
         require_elements(self, op, named, result, self._unchecked)
@@ -1023,11 +1024,11 @@ def generate(
     """
     generator = Generator(rules, domain)
     generator.follow(program.inputs, program.nodes)
-    values = generator.said.values
+    values, contents = generator.said.values, generator.contents
     for i in program.inputs:
         values[i.id] = i.type
         if not i.parameter:
-            generator.contents.given_freely(i.type, i.id)
+            contents.given_freely(i.type, i.id)
     expected = 0
 
     def count(dim: Dim) -> int:
@@ -1062,7 +1063,7 @@ def generate(
                 positional.append(value)
             else:
                 named[name] = value
-        generator.contents.about(given)
+        contents.about(given)
         try:
             _, result = generator.call(node.op, tuple(positional), named)
         except RuleFailed as failed:
@@ -1073,9 +1074,8 @@ def generate(
             note = generator.said.notes.pop()
             reason = f"{note.reason}; what the trace took its result to be stands in for it"
             generator.said.notes.append(Note("approximate", reason, note.node))
-        if result is None or result is Dyn or not expected:  # the graph may not take what is written in place
-            parts: list[Value] = [Dyn] * expected
-        else:
+        parts: list[Value] = [Dyn] * expected
+        if result is not None and result is not Dyn and expected:  # a graph need not take what it writes
             parts = leaves(result)
         if len(parts) != expected:
             generator.require(
@@ -1084,7 +1084,7 @@ def generate(
             parts = [Dyn] * expected
         for id, part in zip(node.results, parts, strict=True):
             values[id] = part
-            generator.contents.name(part, id)
+            contents.name(part, id)
     return generator.said
 
 

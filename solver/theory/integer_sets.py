@@ -290,18 +290,19 @@ def joined(period: int, cuts: list[int], masks: list[int]) -> IntegerSet:
     full = (1 << period) - 1
     kept: list[int] = []
     said: list[tuple[int, int]] = []  # mask, and the residues it speaks of
+    old = spoken = 0  # those of the stretches so far that one mask serves
     ends = (-inf, *cuts, inf)
     for mask, (low, high) in zip(masks, pairwise(ends), strict=True):
         cares = full
         if high - low < period:
-            cares = sum(1 << s % period for s in range(int(low), int(high)))
-        if said and not (said[-1][0] ^ mask) & said[-1][1] & cares:
-            old, spoken = said[-1]
-            said[-1] = (old & spoken) | (mask & cares), spoken | cares
-        else:
-            if said:
-                kept.append(int(low))
-            said.append((mask & cares, cares))
+            run = ((1 << int(high) - int(low)) - 1) << int(low) % period
+            cares = (run | run >> period) & full
+        if (old ^ mask) & spoken & cares:
+            kept.append(int(low))
+            said.append((old, spoken))
+            old = spoken = 0
+        old, spoken = old | (mask & cares), spoken | cares
+    said.append((old, spoken))
     for prime in _primes(period):
         while period % prime == 0:
             folded = [_fold(mask, cares, period, period // prime) for mask, cares in said]

@@ -199,7 +199,7 @@ def _compared(asked: Compare, name: str) -> IntegerSet:
         raise TooLarge
     cuts: set[int] = set()
     for residue in range(modulus):
-        cuts.update(residue + n * modulus for n in sign_changes(dims, name, residue, modulus))
+        cuts |= {residue + n * modulus for n in sign_changes(dims, name, residue, modulus)}
     ordered = sorted(cuts)
     ends = (-inf, *ordered, inf)
     if sum(min(modulus, high - low) for low, high in pairwise(ends)) > MAX_WORK or len(cuts) > MAX_CUTS:

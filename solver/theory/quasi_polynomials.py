@@ -132,10 +132,13 @@ def _crossings(value: Callable[[int], int], low: float, high: float) -> list[int
         slope = value(start + 1) - value(start)
         if slope == 0:
             return []
-        while _sign(value(end)) != _sign(slope):
+        target = _sign(slope)
+        while _sign(value(end)) != target:
             end = start + 2 * (end - start)
+    else:
+        target = _sign(value(end))
     found = []
-    at, target = start, _sign(value(end))
+    at = start
     while (before := _sign(value(at))) != target:
         below, above = at, end
         while above - below > 1:

@@ -147,7 +147,8 @@ class _Function:
             _put(*self.at, self._by_thread)
 
     def leave(self, left: _Entered) -> None:
-        self.entered = [entered for entered in self.entered if entered is not left]
+        if left in self.entered:
+            self.entered.remove(left)
         self._calls.pop(left.thread, None)
         for entered in self.entered:
             if entered.thread == left.thread:
