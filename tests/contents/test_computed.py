@@ -11,7 +11,9 @@ import torch.nn.functional as F
 from eager_runs import runs
 from torch import Tensor, arange
 
-from anyshape.constraints.contents.computed import held
+from anyshape.constraints.contents.computed import ComputedRange, Ray, held
+from anyshape.constraints.terms.dims import sym
+from anyshape.constraints.terms.formula import holds
 from anyshape.typecheck import check
 
 EDGES: Final = (127, 128, 129, 130, 255, 256, 257, 258, 511, 512, 513, 4000)
@@ -117,3 +119,36 @@ def test_numbers_are_held_as_torch_holds_them(dtype: str) -> None:
         numbers = [x for x in numbers if abs(x) < 65520]
     found = torch.tensor(numbers).to(getattr(torch, dtype))
     assert [held(x, dtype) for x in numbers] == found.tolist()
+
+
+def is_made(sizes: list[int]) -> bool:
+    try:
+        torch.empty(sizes, device="meta")
+    except RuntimeError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize("size", [
+    lambda k: k, lambda k: k + 1, lambda k: min(k + 3, 7), lambda k: k % 5, lambda k: 7 * k % 64,
+    lambda k: k * k % 1000, lambda k: k % 2**20 * 2**14, lambda k: 2**31 if k < 2 else k % 3,
+    lambda k: 2**61 - 1 + k,
+])  # fmt: skip
+def test_sizes_that_a_tensor_of_floats_may_have(size: Callable[[int], int], order: int) -> None:
+    chain = ComputedRange((Ray(0, 1, sym("m")),), order=order).then(size)  # type: ignore[arg-type]
+    fits = chain.strides_fit(sym("m"))
+    assert fits is not None
+    for count in range(90):
+        assert holds(fits, {"m": count}) == is_made([size(k) for k in range(count)][::order]), count
+
+
+def test_numbers_that_add_up() -> None:
+    chain = ComputedRange((Ray(0, 1, sym("m")),)).then(lambda k: k % 3 - (k > 40))
+    exact, any_total = chain.adds_up(7, sym("m")), chain.adds_up(sym("s"), sym("m"))
+    assert exact is not None and any_total is not None
+    for count in range(42):
+        total = sum(k % 3 for k in range(count))
+        assert holds(exact, {"m": count}) == (total == 7)
+        for other in (total - 1, total, total + 1):
+            assert holds(any_total, {"m": count, "s": other}) == (other == total)
