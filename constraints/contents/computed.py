@@ -34,6 +34,8 @@ Stage: TypeAlias = Callable[[Iterator[Number]], Iterator[Number]]
 """Makes elements, one after the other, from others: each from one of them, or from some of those before."""
 SEARCHED: Final = 1 << 16
 """At most this many numbers of a range are computed."""
+SCALED: Final = 1 << 10
+"""Integers that are multiplied by less do not exceed 64 bits."""
 MOST_SUMS: Final = 1 << 8
 """At most so many sums of the first numbers are compared with a size."""
 DEPTH: Final = 16
@@ -477,12 +479,12 @@ def _rises(step: _RangeStep, root: int) -> bool:
     dtype, tensor = step.value.dtype, step.tensor(source)
     if not isinstance(source, Ref) or tensor is None:
         return False
-    wide = dtype in DIGITS or dtype == "int64"
+    wide = dtype in ("int64", "bfloat16", "float32", "float64")  # infinite halves become small integers
     plain = isinstance(other, int | float) and not isinstance(other, bool)
     keeps = (
         (op in CASTS and wide)
         or (op in ("add", "sub") and plain and wide and step.args.get("alpha", 1) == 1)
-        or (op in ("mul", "div") and plain and wide and isinstance(other, int | float) and other > 0)
+        or (op in ("mul", "div") and wide and isinstance(other, int | float) and 1 / SCALED < other < SCALED)
         or (op in ("floor", "ceil", "trunc", "round"))
     )
     if not keeps or source.id == root:
