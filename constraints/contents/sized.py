@@ -21,12 +21,10 @@ from ..terms.formula import Formula, all_of, any_of, ge, le
 from .arrays import MOST, Array, Arrays, DoesNotRun
 from .computed import NotComputed
 from .places import Places
-from .tails import Bound, Ends, Tail, flat
+from .tails import FARTHEST, Bound, Ends, Tail, flat
 
 ANCHORS: Final = (140, 70, 36, 20, 6)
 """Sizes at which elements are computed, to know of some that they stay as the size grows."""
-FARTHEST: Final = 1 << 25
-"""Sizes from this one on are not told apart."""
 FEW: Final = 8
 """At most so many sizes in a row are looked at one by one."""
 MOST_GROUPS: Final = 72

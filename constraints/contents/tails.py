@@ -28,6 +28,8 @@ from .values import extremes
 
 INFINITY: Final = 1 << 200
 """Stands for infinity."""
+FARTHEST: Final = 1 << 25
+"""Sizes from this one on are not told apart."""
 LEAST: Final = -(1 << 63)
 """The integer of 64 bits that floats are cut to which none represents."""
 
@@ -139,6 +141,11 @@ class Ends:
             and least.is_below(self.low)
             and self.high.is_below(most)
         )
+
+    @property
+    def up_to_farthest(self) -> Ends:
+        """Returns the bounds for sizes up to the farthest: larger ones are not told apart from these."""
+        return self.mapped(lambda one: replace(one, span=FARTHEST) if one.span is None else one)
 
     @property
     def natural(self) -> bool:
@@ -341,15 +348,17 @@ def product_below(a: Bound, b: Bound) -> Bound:
 
 
 def product_above(a: Bound, b: Bound) -> Bound:
-    """Returns a bound above: the line through the products at the first n and the last."""
+    """Returns a bound above: the line through the products at the first n, and at the last or the farthest.
+    """
     if a is None or b is None:
         return None
     span = a.within(b)
     if a.constant or b.constant:
         return Line(a.at * b.at, a.at * b.slope + b.at * a.slope, span)
-    if span is None or a.slope < 0 or b.slope < 0:
+    if a.slope < 0 or b.slope < 0:
         return None
-    return Line(a.at * b.at, a.at * b.slope + b.at * a.slope + span * a.slope * b.slope, span)
+    steps = FARTHEST if span is None else span
+    return Line(a.at * b.at, a.at * b.slope + b.at * a.slope + steps * a.slope * b.slope, span)
 
 
 # --- calls -------------------------------------------------------------------------------------------------
@@ -507,14 +516,14 @@ BEYOND_HALVES: Final = 65520
 
 
 def _wrapped(ends: Ends, dtype: str) -> Ends:
-    """Returns the bounds of integers that wrap at the width of the dtype; wide ones hold all of them."""
+    """Returns the bounds of integers that wrap at the width of the dtype, unless it holds all of them."""
     if dtype == "bool":
         return ends
     if dtype not in INTEGRAL:
         raise NotComputed
     bits, signed = int(dtype.lstrip("uint")), not dtype.startswith("u")
     least, most = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
-    if ends.within(flat(least), flat(most)) or (bits >= 32 and signed):
+    if ends.up_to_farthest.within(flat(least), flat(most)):
         return ends
     if ends.wild:
         raise NotComputed

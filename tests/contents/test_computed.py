@@ -11,7 +11,9 @@ import torch.nn.functional as F
 from eager_runs import runs
 from torch import Tensor, arange
 
-from anyshape.constraints.contents.computed import held
+from anyshape.constraints.contents.computed import ComputedRange, Ray, held
+from anyshape.constraints.terms.dims import sym
+from anyshape.constraints.terms.formula import holds
 from anyshape.typecheck import check
 
 EDGES: Final = (127, 128, 129, 130, 255, 256, 257, 258, 511, 512, 513, 4000)
@@ -76,12 +78,12 @@ EXACT: Final[list[Callable[[Tensor], Any]]] = [
     lambda x: torch.zeros(250, 2)[((arange(-n(x), 0) + 1).clamp(max=2).char() + 2).long().flip(0).cumsum(0)],
     lambda x: torch.zeros(240, 2)[(arange(n(x)) * 7).char().long().diff()],
     lambda x: torch.zeros(240, 2)[(arange(n(x) - 1, -1, -1) * 7).char().long().diff()],
-    lambda x: torch.zeros(127)[arange(n(x)).sum().half().long()],
+    lambda x: torch.zeros(127)[arange(n(x)).sum().bfloat16().long()],
     lambda x: torch.zeros(129)[torch.fmod(arange(3, n(x) + 3), 3).byte().long().sum()],
     lambda x: torch.zeros(7)[(arange(2, n(x) + 2).char().half() + 1).long().max()],
     lambda x: torch.zeros(127)[torch.pow(2, arange(n(x)).clamp(0, 9)).byte().long().max()],
     lambda x: torch.zeros(50)[torch.where((t := (arange(n(x)).half() * 3).long()) > 20, t, 0).max() - 2],
-    lambda x: torch.zeros(128, 2)[(torch.tensor([n(x), 2 * n(x)]).half() + 1).half().long(), 0],
+    lambda x: torch.zeros(128, 2)[(torch.tensor([n(x), 2 * n(x)]).bfloat16() + 1).float().long(), 0],
     lambda x: torch.zeros(100, 2)[((torch.tensor(x.shape) + 3).bfloat16() * 0.75).long()],
     lambda x: torch.zeros(900)[(torch.tensor(x.shape).bfloat16() / 3).floor().long() - 4],
     lambda x: torch.zeros(arange(n(x)).tolist()),
@@ -135,3 +137,36 @@ def test_integers_of_wide_dtypes_wrap(target: Callable[[Tensor], Any]) -> None:
         ran = runs(target, size)
         assert ran or not report.accepts.certain.holds(q=size), (size, report.to_text())
         assert not report.accepts.exact or report.accepts.holds(q=size) == ran, (size, report.to_text())
+
+
+def is_made(sizes: list[int]) -> bool:
+    try:
+        torch.empty(sizes, device="meta")
+    except RuntimeError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize("size", [
+    lambda k: k, lambda k: k + 1, lambda k: min(k + 3, 7), lambda k: k % 5, lambda k: 7 * k % 64,
+    lambda k: k * k % 1000, lambda k: k % 2**20 * 2**14, lambda k: 2**31 if k < 2 else k % 3,
+    lambda k: 2**61 - 1 + k,
+])  # fmt: skip
+def test_sizes_that_a_tensor_of_floats_may_have(size: Callable[[int], int], order: int) -> None:
+    chain = ComputedRange((Ray(0, 1, sym("m")),), order=order).then(size)  # type: ignore[arg-type]
+    fits = chain.strides_fit(sym("m"))
+    assert fits is not None
+    for count in range(90):
+        assert holds(fits, {"m": count}) == is_made([size(k) for k in range(count)][::order]), count
+
+
+def test_numbers_that_add_up() -> None:
+    chain = ComputedRange((Ray(0, 1, sym("m")),)).then(lambda k: k % 3 - (k > 40))
+    exact, any_total = chain.adds_up(7, sym("m")), chain.adds_up(sym("s"), sym("m"))
+    assert exact is not None and any_total is not None
+    for count in range(42):
+        total = sum(k % 3 for k in range(count))
+        assert holds(exact, {"m": count}) == (total == 7)
+        for other in (total - 1, total, total + 1):
+            assert holds(any_total, {"m": count, "s": other}) == (other == total)
