@@ -104,6 +104,12 @@ class ViewMemory(Memory):
     def __post_init__(self) -> None:
         self.root = self.source.whole()
 
+    def itself(self) -> Memory:
+        return self.source.itself() if self.is_the_object else self
+
+    def is_of_leaf(self) -> bool:
+        return self.itself().is_leaf or (self.node.op != "detach" and self.source.is_of_leaf())
+
     def whole(self) -> Memory:
         return self.root
 
