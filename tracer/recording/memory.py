@@ -16,13 +16,12 @@ from msgspec import structs
 from ...constraints.contents.following import with_elements
 from ...constraints.contents.traits import is_sparse
 from ...constraints.contents.writing import written_through
-from ...constraints.engine.memory import is_contiguous, strides_of
+from ...constraints.engine.memory import contiguous_strides, is_contiguous, strides_of
 from ...constraints.ir.language import (
     UNTRACKED,
     Affine,
     Elements,
     Ellipses,
-    Layout,
     Shape,
     Slice,
     Tensor,
@@ -205,7 +204,8 @@ class ViewMemory(Memory):
         if isinstance(self.source, ViewMemory) and self.source.is_restrided:
             return True
         if self.node.op in _REARRANGING:
-            return self.input.layout is not Layout.CONTIGUOUS or 1 in self.input.shape
+            plain = strides_of(self.input) == contiguous_strides(self.input.shape)
+            return not plain or 1 in self.input.shape
         expanded = isinstance(self.source, ViewMemory) and self.source.may_overlap
         if self.node.op in _EXPANDING:
             return expanded or self._perhaps_expands()
