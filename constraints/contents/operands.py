@@ -86,6 +86,10 @@ CHECKED: Final[Mapping[str, tuple[str, ...]]] = {
 """For each operator the operands that it may refuse for reasons that are not tracked."""
 DECOMPOSITIONS: Final = frozenset("cholesky linalg_cholesky".split())
 """Operators that take an identity matrix."""
+INVERTING: Final = frozenset(
+    "inverse linalg_inv cholesky linalg_cholesky cholesky_inverse linalg_solve linalg_lu_factor".split()
+)
+"""Operators that refuse singular matrices."""
 ASSERTING: Final = frozenset({"_assert_async", "_functional_assert_async"})
 CHANCES: Final = frozenset("multinomial bernoulli bernoulli_ binary_cross_entropy poisson".split())
 REFUSING: Final[Mapping[str, tuple[str, ...]]] = {
@@ -174,6 +178,9 @@ def _require_operands(c: Context, op: str, named: Named, result: Any) -> None:
         _require_enough(c, named["mask"], named["source"], result)
     for name in CHECKED.get(op, ()):
         _doubt(c, op, named.get(name))
+        if op in INVERTING and isinstance(matrix := named.get(name), Tensor) and matrix.elements is None:
+            reason = f"{op} may be given a matrix that is singular whatever the data"
+            c.approximate(reason, "accept", c.may_be_singular(matrix))
     for name in REFUSING.get(op, ()):
         operand = named.get(name)
         if op not in DIVISIONS or getattr(operand, "dtype", None) in WHOLE:

@@ -29,6 +29,7 @@ from ..contents.outcomes.choices import Choice, choice_of, of_each_choice
 from ..contents.outcomes.dataless import Dataless, less
 from ..contents.outcomes.fixed import comparison, equality, number_of_results
 from ..contents.outcomes.ranges import OPEN, Outlook, Range, Ranges, Usual, compared, range_of
+from ..contents.outcomes.singular import may_be_singular
 from ..contents.outcomes.trials import Truth
 from ..contents.places import CUTTING, Places, is_exact, referring
 from ..contents.sized import Limits, needed
@@ -563,6 +564,11 @@ class Generator:
     def is_identity(self, tensor: Tensor) -> bool:
         self._asked = True
         return self.contents.is_identity(tensor)
+
+    def may_be_singular(self, tensor: Tensor) -> Formula:
+        self._asked = True
+        ref = self.contents.name_of(tensor)
+        return False if ref is None or self._dataless is None else may_be_singular(self._dataless, ref)
 
     def overwritten(self, ref: int, by: Iterable[int], whole: Formula) -> None:
         """These values have been written into a tensor, at some sizes over the `whole` of it."""

@@ -855,6 +855,7 @@ class _Scout(Trying):
         self.bounds = g.bounds
         self.without_data, self.range_of = g.without_data, g.range_of  # type: ignore[method-assign]
         self.is_identity, self.is_data = g.is_identity, g.is_data  # type: ignore[method-assign]
+        self.may_be_singular = g.may_be_singular  # type: ignore[method-assign]
 
     def fresh(
         self, hint: str, low: Dim | None, high: Dim | None, also: Callable[[Term], Formula] | None = None

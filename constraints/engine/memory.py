@@ -142,8 +142,8 @@ class Region(NamedTuple):
 
     def here(self, here: Callable[[Any], Any]) -> Region:
         """Returns the region in a case of sizes."""
-        start, expanded_to, kept = map(here, (self.start, self.expanded_to, self.kept))
-        return Region(here(self.tensor), start, expanded_to, kept, self.is_restrided)
+        tensor, start, expanded_to, kept = map(here, self[:4])
+        return self._replace(tensor=tensor, start=start, expanded_to=expanded_to, kept=kept)
 
 
 def meets(written: Region, read: Region) -> Formula | None:

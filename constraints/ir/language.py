@@ -424,6 +424,9 @@ class Context(Protocol):
     def is_identity(self, tensor: Tensor) -> bool:
         """Whether each matrix of a tensor, an argument of the call, is the identity."""
 
+    def may_be_singular(self, tensor: Tensor) -> Formula:
+        """Returns sizes at which a matrix, an argument of the call, may be singular whatever the data."""
+
     def is_data(self, dim: Dim) -> bool:
         """Returns whether the data decide the size."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import warnings
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -386,6 +387,91 @@ def test_strides_along_dims_of_size_one(target: Any) -> None:
         assert ran or not report.accepts.certain.holds(a=a, n=n), f"{a}, {n}\n{report.to_text()}"
         if report.accepts.exact and report.verdict == "refined":
             assert ran == report.accepts.holds(a=a, n=n), f"{a}, {n}\n{report.to_text()}"
+
+
+class Weighted(torch.nn.Module):
+    def __init__(self, step: Callable[[torch.nn.Parameter, Tensor], Any]) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.zeros(3))
+        self.step = step
+
+    def forward(self, z: Tensor) -> Tensor:
+        self.step(self.weight, z)
+        return z
+
+
+def a_leaf(z: Tensor) -> Tensor:
+    return z.clone().requires_grad_()
+
+
+def a_leaf_by_assignment(z: Tensor) -> None:
+    z = z.clone()
+    z.requires_grad = True
+    z += 1
+
+
+def a_leaf_no_more(z: Tensor) -> None:
+    z = a_leaf(z).requires_grad_(False)
+    z += 1
+
+
+def a_leaf_without_gradients(z: Tensor) -> None:
+    with torch.no_grad():
+        a_leaf(z).zero_()
+
+
+def a_view_from_before(z: Tensor) -> None:
+    z = z.clone()
+    v = z[:1]
+    z.requires_grad_()
+    v.add_(1)
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        lambda z: a_leaf(z).add_(1),
+        lambda z: a_leaf(z).t_(),
+        lambda z: a_leaf(z).contiguous().mul_(2),
+        lambda z: a_leaf(z)[:1].copy_(z[:1]),
+        lambda z: a_leaf(z).view(-1).expand(2, -1).fill_(1.0),
+        lambda z: a_leaf(z).detach().requires_grad_().add_(1),
+        lambda z: torch.zeros(z.shape, requires_grad=True).add_(1),
+        lambda z: torch.nn.Parameter(z).zero_(),
+        lambda z: torch.add(z, 1, out=a_leaf(z)),
+        lambda z: z.long().requires_grad_(),
+        lambda z: a_leaf(z).detach().add_(1),
+        lambda z: a_leaf(z).data[:1].zero_(),
+        lambda z: (a_leaf(z) * 2).add_(1),
+        lambda z: torch.zeros(z.shape).add_(a_leaf(z)),
+        lambda z: F.dropout(a_leaf(z), 0.5, training=False, inplace=True),
+        lambda z: torch.nn.init.zeros_(a_leaf(z)),
+        a_leaf_by_assignment,
+        a_leaf_no_more,
+        a_leaf_without_gradients,
+        a_view_from_before,
+        Weighted(lambda w, z: w.add_(z[0, 0])),
+        Weighted(lambda w, z: w[:2].copy_(z[0, :1])),
+        Weighted(lambda w, z: w.data.add_(z[0, 0])),
+        Weighted(lambda w, z: w.requires_grad_(False).add_(z[0, 0])),
+    ],
+)
+def test_leaves_that_require_gradients_are_not_written_into(target: Any) -> None:
+    said = check(target, "z: [a, n]").verdict
+    assert said == ("proved" if runs(target, [torch.rand(2, 3)]) else "refuted")
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        lambda z: torch.add(a_leaf(z), 1, out=torch.zeros(z.shape)),
+        lambda z: torch.add(a_leaf(z) * 2, 1, out=torch.zeros(z.shape)),
+        Weighted(lambda w, z: torch.mul(z[:1, :1] + w, 2, out=torch.zeros(1, 3))),
+    ],
+)
+def test_operands_that_require_gradients_may_be_refused_beside_an_out(target: Any) -> None:
+    assert not runs(target, [torch.rand(2, 3)])
+    assert check(target, "z: [a, n]", replay=False).verdict == "unknown"
 
 
 def positions_added(x: Tensor) -> Tensor:

@@ -62,3 +62,38 @@ def test_elements_that_are_checked(target: Callable[[Tensor], object], exact: bo
             assert not report.accepts.exact or not report.accepts.holds(n=n), n
         else:
             assert report.verdict != "refuted" and report.accepts.holds(n=n), n
+
+
+def rows_of_a_convolution(x: Tensor) -> Tensor:
+    rows = F.conv1d(x.expand(2, 1, -1), torch.ones(3, 1, 1))
+    return torch.linalg.inv(rows[..., :3])
+
+
+@pytest.mark.parametrize("target", [
+    lambda x: torch.linalg.inv(x.expand(x.shape[0], -1)),
+    lambda x: x.repeat(x.shape[0], 1).exp().inverse(),
+    lambda x: torch.outer(x, x).inverse(), lambda x: torch.linalg.inv(x[:, None] @ x[None]),
+    lambda x: torch.linalg.inv(x[:, None] * x[None] + 1),
+    lambda x: torch.linalg.solve(x.expand(x.shape[0], -1).t(), x),
+    lambda x: torch.linalg.cholesky(torch.outer(x, x) * 2),
+    lambda x: torch.stack([x[:2], x[:2]]).inverse(), lambda x: torch.cat([x[None], x[None]])[:, :2].inverse(),
+    lambda x: torch.diag(x).tril(-1).inverse(), lambda x: (torch.diag(x) - torch.diag(x)).inverse(),
+    rows_of_a_convolution,
+])  # fmt: skip
+def test_matrices_that_are_singular_whatever_the_data(target: Callable[[Tensor], object]) -> None:
+    report = check(target, "x: [n]", "n >= 3", replay=False)
+    for n in range(3, 6):
+        assert not report.accepts.certain.holds(n=n), report.to_text()
+
+
+@pytest.mark.parametrize("target, inputs", [
+    (lambda x: x.inverse(), "x: [n, n]"), (lambda x: torch.linalg.inv(x.mT * 2 + 1), "x: [b, n, n]"),
+    (lambda x: torch.linalg.inv(x.expand(4, -1, -1)), "x: [n, n]"),
+    (lambda x: torch.linalg.inv(torch.diag(x)), "x: [n]"),
+    (lambda x: torch.linalg.cholesky(x @ x.mT + 1e-3 * eye(x.shape[0])), "x: [n, m]"),
+    (lambda x: torch.linalg.cholesky(x @ x.mT), "x: [n, n]"),
+    (lambda x: torch.linalg.inv(torch.stack([x[0], x[1]])), "x: [2, 2]"),
+    (lambda x: torch.linalg.solve(x + x.mT, x), "x: [n, n]"),
+])  # fmt: skip
+def test_matrices_that_are_regular_for_some_data(target: Callable[[Tensor], object], inputs: str) -> None:
+    assert check(target, inputs, replay=False).verdict == "proved"

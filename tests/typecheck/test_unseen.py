@@ -83,6 +83,15 @@ class Buffered(nn.Module):
         return x + self.table(self.places[:, : x.shape[1]])
 
 
+def asserting(x: Tensor) -> None:
+    torch._assert_async(x.sum() > 0)
+
+
+def asserting_what_contradicts(x: Tensor) -> None:
+    torch._assert_async(x.sum() > 0)
+    torch._assert_async(x.sum() < 0)
+
+
 COMPUTED, CHOSEN, GIVEN = Origins.COMPUTED, Origins.CHOSEN, Origins.GIVEN
 
 # target, spec, what is not seen
@@ -97,6 +106,7 @@ CASES: list[tuple[Callable[..., Any], str, Unseen]] = [
     (masked, "x: [n]", Unseen()),
     (sliced, "x: [n]", Unseen()),
     (caught, "x: [n]", Unseen(caught=True, symbols=frozenset("n"))),
+    (asserting, "x: [n]", Unseen(asserts=True)),
     (Buffered(), "x: [b, t, 4]", Unseen()),
 ]
 
@@ -105,6 +115,11 @@ CASES: list[tuple[Callable[..., Any], str, Unseen]] = [
 def test_what_is_not_seen(target: Callable[..., Any], inputs: str, expected: Unseen) -> None:
     found = unseen(recorded(target, inputs))
     assert found == expected and bool(found) == bool(expected)
+
+
+def test_assertions_are_tried_with_data() -> None:
+    assert check(asserting, "x: [n]").verdict == "proved"
+    assert check(asserting_what_contradicts, "x: [n]").verdict == "unknown", "no data pass both"
 
 
 def test_how_much_a_run_makes() -> None:

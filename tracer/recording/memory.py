@@ -15,13 +15,12 @@ from msgspec import structs
 from ...constraints.contents.following import with_elements
 from ...constraints.contents.traits import is_sparse
 from ...constraints.contents.writing import written_through
-from ...constraints.engine.memory import is_contiguous, strides_of
+from ...constraints.engine.memory import contiguous_strides, is_contiguous, strides_of
 from ...constraints.ir.language import (
     UNTRACKED,
     Affine,
     Elements,
     Ellipses,
-    Layout,
     Shape,
     Slice,
     Tensor,
@@ -102,6 +101,12 @@ class ViewMemory(Memory):
 
     def __post_init__(self) -> None:
         self.root = self.source.whole()
+
+    def itself(self) -> Memory:
+        return self.source.itself() if self.is_the_object else self
+
+    def is_of_leaf(self) -> bool:
+        return self.itself().is_leaf or (self.node.op != "detach" and self.source.is_of_leaf())
 
     def whole(self) -> Memory:
         return self.root
@@ -198,7 +203,8 @@ class ViewMemory(Memory):
         if isinstance(self.source, ViewMemory) and self.source.is_restrided:
             return True
         if self.node.op in _REARRANGING:
-            return self.input.layout is not Layout.CONTIGUOUS or 1 in self.input.shape
+            plain = strides_of(self.input) == contiguous_strides(self.input.shape)
+            return not plain or 1 in self.input.shape
         expanded = isinstance(self.source, ViewMemory) and self.source.may_overlap
         if self.node.op in _EXPANDING:
             return expanded or self._perhaps_expands()

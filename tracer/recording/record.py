@@ -136,7 +136,7 @@ from .held import Held
 from .memory import OWNING, STRIDING, are_one, is_view, remember, storage
 from .overlaps import lying, require_no_overlap
 from .repeats import PLAIN_TENSORS, CallKey, FinishedCall, OperandSlot
-from .writes import LENDING, RESHAPING, Writes, destinations, is_assigned, with_copies
+from .writes import LENDING, NO_WRITES, RESHAPING, Writes, destinations, is_assigned, views_leaf, with_copies
 
 MAX_PATHS = 1024
 MANY_PATHS = 32
@@ -456,6 +456,10 @@ class Recording(Recorder):
         self._made: list[BranchDecision] = []
         self.overwritten: dict[int, tuple[torch.Tensor, SymbolicTensor]] = {}
         """Real tensors that the program has written into, each with its present stand-in, by identity."""
+        self.without_gradients: set[int] = set()
+        """Real tensors that the program lets require no gradients, by identity."""
+        self.with_gradients: set[int] = set()
+        """The values that the program lets require gradients, by reference."""
         self.followed: set[int] = set()
         """The memories of real tensors of which the elements were noted, as `_placed` names them."""
         self.copies: list[tuple[torch.Tensor, torch.Tensor]] = []
@@ -968,6 +972,8 @@ class Recording(Recorder):
             return self._attribute(name, func.__self__.__name__, args)
         if isinstance(func, OpOverload):
             return self.operator(spelling, args, kwargs)
+        if name == "requires_grad_":
+            self.asks_for_gradients(*args, **kwargs)
         question = QUESTIONS.get(name) or listed.QUESTIONS.get(name)
         if question is not None and args and isinstance(args[0], SymbolicTensor):
             return question(self, *args, **kwargs)
@@ -992,6 +998,8 @@ class Recording(Recorder):
                 tensor = self._overwrite(tensor, SymbolicTensor(self, data.value, data.ref, tensor.dtype))
             tensor.value, tensor.ref = data.value, data.ref
             tensor.lies_in(Within(data.memory, 0))
+        elif how == "__set__" and name == "requires_grad" and isinstance(tensor, SymbolicTensor):
+            QUESTIONS["requires_grad_"](self, tensor, args[1])
         return None
 
     def operator(self, spelling: str, args: tuple[Any, ...], kwargs: dict[str, Any], func: Any = None) -> Any:
@@ -1013,6 +1021,10 @@ class Recording(Recorder):
         if (written := _written(op, args, kwargs)) is not None and self._stands_in(written):
             args, kwargs = self.present(args), self.present(kwargs)
             written = _written(op, args, kwargs)
+        if written is not None and torch.is_grad_enabled() and op not in NO_WRITES:
+            self._require_no_leaf(op, written)
+            if kwargs.get("out") is not None and self._may_require_gradients(args, written):
+                self._approximate(f"{op} has no `out=` where an operand requires gradients")
         call = CallKey(self, spelling, args, kwargs)
         known = self.generator.known
         key = call.key, *known.origins(call.values)
@@ -1085,6 +1097,8 @@ class Recording(Recorder):
             self._overwrites(target, self.nodes[index])
         if is_view(op, arguments):
             remember(self.nodes[index], args, before_call, lifted)
+        if kwargs.get("requires_grad") is True and isinstance(lifted, SymbolicTensor):
+            lifted.memory.is_leaf = True
         return lifted
 
     def _handles_warnings_otherwise(self) -> bool:
@@ -1092,6 +1106,38 @@ class Recording(Recorder):
         if warnings.filters == self._filters and shows_warnings() == self._warns[0]:
             return False
         return _handling_of_warnings() != self._warns
+
+    def _require_no_leaf(self, op: str, written: Any) -> None:
+        """Requires that no tensor that a call writes into is a leaf that requires gradients, or views one."""
+        for tensor in leaves((written,)):
+            if isinstance(tensor, SymbolicTensor) and tensor._memory and tensor._memory.is_of_leaf():
+                self.require(False, f"{op} writes into a leaf that requires gradients, outside of no_grad")
+
+    def asks_for_gradients(self, tensor: torch.Tensor, requires_grad: bool = True) -> None:
+        """Notes that the program has let a tensor require gradients, or not; to a real one that is done in a
+        copy.
+        """
+        if isinstance(tensor, SymbolicTensor):
+            (self.with_gradients.add if requires_grad else self.with_gradients.discard)(tensor.ref.id)
+        else:
+            (self.without_gradients.discard if requires_grad else self.without_gradients.add)(id(tensor))
+
+    def _may_require_gradients(self, operands: tuple[Any, ...], out: Any) -> bool:
+        """Returns whether the operands of a call into an `out=` may be computed from what requires gradients,
+        as far as that can matter: only floats have some.
+        """
+        kinds = [leaf.dtype for leaf in leaves((out,)) if isinstance(leaf, torch.Tensor)]
+        if not any(kind.is_floating_point or kind.is_complex for kind in kinds):
+            return False
+        given = [leaf for leaf in leaves(operands) if isinstance(leaf, torch.Tensor)]
+        if any(isinstance(t, SymbolicTensor) and t._memory and t._memory.is_of_leaf() for t in given):
+            return True
+        wanted = {self._ref(tensor).id for tensor in given}
+        for node in reversed(self.nodes):
+            if node.op != "detach" and not wanted.isdisjoint(node.results):
+                wanted |= {ref.id for _, argument in node.args for ref in refs(argument)}
+        real = (ref.id for tensor, _, ref in self.real.values() if views_leaf(tensor))
+        return not wanted.isdisjoint({*self.with_gradients, *real})
 
     def _ask(
         self, op: str, args: tuple[Value, ...], kwargs: dict[str, Value]
@@ -1407,6 +1453,7 @@ class Recording(Recorder):
         """Returns a symbolic tensor for a real one, in its memory."""
         symbolic = self.lifted(tensor)
         if (memory := self.memory_of(tensor)) is not None:
+            memory.is_leaf = id(tensor) not in self.without_gradients and views_leaf(tensor)
             symbolic.lies_in(memory)
         return symbolic
 
@@ -1617,6 +1664,8 @@ class _Mode(TorchFunctionMode):
         if _is_symbolic(args) or (kwargs and _is_symbolic(kwargs.values())):
             return self.run.call(func, args, kwargs)
         name = getattr(func, "__name__", "")
+        if name == "requires_grad_":
+            self.run.asks_for_gradients(*args, **kwargs)
         if is_drawn(func, name, args, kwargs):
             return self.run.call(func, args, kwargs)
         if self.run.followed and any(map(self.run.follows, destinations(func, args, kwargs))):

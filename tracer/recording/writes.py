@@ -27,6 +27,19 @@ LENDING: Final = frozenset({"numpy", "__array__"})
 """Methods that give other code access to the elements, whose writes remain unseen."""
 
 
+NO_WRITES: Final = frozenset(
+    "detach_ dropout_ alpha_dropout_ feature_dropout_ feature_alpha_dropout_".split()
+)
+"""In-place operators that may leave a leaf that requires gradients as it is, and do not refuse it then."""
+
+
+def views_leaf(tensor: torch.Tensor) -> bool:
+    """Returns whether a real tensor is a leaf that requires gradients, or a view of one."""
+    with overrides_off():
+        base = base_of(tensor)
+        return tensor.requires_grad and (tensor if base is None else base).is_leaf
+
+
 def is_assigned(func: Any) -> bool:
     """Returns whether the call is `tensor.data = …`."""
     return getattr(func, "__name__", "") == "__set__" and getattr(func, "__self__", None) is torch.Tensor.data

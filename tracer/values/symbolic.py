@@ -212,6 +212,9 @@ class RowSizes(Sizes):
 class Memory:
     """A tensor's memory; the tensor that owns it begins at its start."""
 
+    is_leaf = False
+    """Whether its tensor is a leaf that requires gradients."""
+
     def __init__(self, owner: Tensor | None = None) -> None:
         self.owner = owner
         """The value of a tensor that fills it; None where no tensor is known to."""
@@ -226,6 +229,14 @@ class Memory:
     def whole(self) -> Memory:
         """Returns the memory that this one is, or is a part of."""
         return self
+
+    def itself(self) -> Memory:
+        """Returns the memory of the tensor that an operator has returned unchanged, if one has."""
+        return self
+
+    def is_of_leaf(self) -> bool:
+        """Returns whether its tensor is a leaf that requires gradients, or a view of one."""
+        return self.itself().is_leaf
 
     def above(self) -> tuple[Memory, Dim | None] | None:
         """Returns the memory that this one is a part of, if it is one, and the offset in it, in elements,
@@ -628,6 +639,14 @@ def _same(run: Recorder, x: SymbolicTensor, *args: Any, **kwargs: Any) -> Any:
     return x
 
 
+def requires_grad(run: Recorder, x: SymbolicTensor, requires_grad: bool = True) -> SymbolicTensor:
+    """Returns the tensor, which becomes a leaf that requires gradients, or one that does not."""
+    if requires_grad and not (x.dtype.is_floating_point or x.dtype.is_complex):
+        run.require(False, "only floating point and complex tensors can require gradients")
+    x.memory.itself().is_leaf = requires_grad
+    return x
+
+
 def _nothing(run: Recorder, x: SymbolicTensor, *args: Any, **kwargs: Any) -> None:
     return None
 
@@ -683,7 +702,7 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
     "has_names": lambda run, x: False,
     "is_pinned": lambda run, x: False,
     "is_shared": lambda run, x: False,
-    "requires_grad_": _same,
+    "requires_grad_": requires_grad,
     "retain_grad": _nothing,
     "share_memory_": _same,
     "pin_memory": _same,

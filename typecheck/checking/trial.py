@@ -44,10 +44,10 @@ class Trial:
 
     def __init__(self, source: Source, system: System, decision: Decision) -> None:
         self.source, self.decision = source, decision
-        self.on_data = any(p.on_data or p.unbacked for p in system.paths)
+        self.unseen = unseen(system)
+        self.on_data = self.unseen.asserts or any(p.on_data or p.unbacked for p in system.paths)
         self.nodes = max((len(path.program.nodes) for path in system.paths), default=0)
         """The number of nodes of the longest program: the cost of a run."""
-        self.unseen = unseen(system)
         self.mistakes: list[Finding] = []
         """Runs that contradict what was claimed."""
         self.remarks: list[Finding] = []

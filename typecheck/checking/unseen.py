@@ -13,6 +13,7 @@ from math import prod
 from typing import Final
 
 from ...constraints.contents.indices import INDICES
+from ...constraints.contents.operands import ASSERTING
 from ...constraints.ir.language import Tensor, Value
 from ...constraints.ir.program import Node, Program, refs
 from ...constraints.ir.system import Path, System
@@ -62,13 +63,15 @@ class Unseen:
     """The origins of the indices that the program has computed."""
     caught: bool = False
     """True if the program continues after an operator has refused."""
+    asserts: bool = False
+    """True if an operator of the program refuses elements that are zero."""
     sizes: tuple[int, ...] = ()
     """Numbers that such an index goes into: the rows of a table."""
     symbols: frozenset[str] = frozenset()
     """The sizes that these indices, what they go into, and what is caught speak of."""
 
     def __bool__(self) -> bool:
-        return self.caught or Origins.COMPUTED in self.indices
+        return self.caught or self.asserts or Origins.COMPUTED in self.indices
 
 
 def unseen(system: System) -> Unseen:
@@ -82,7 +85,8 @@ def unseen(system: System) -> Unseen:
     conditions = (c for path in system.paths for c in path.conditions)
     caught = {c.formula for c in conditions if c.caught and c.formula is not None}
     names = frozenset[str]().union(*map(symbols, dims), *map(free_symbols, caught))
-    return Unseen(indices, bool(caught), (*sorted(d for d in dims if isinstance(d, int)),), names)
+    asserts = any(node.op in ASSERTING for path in system.paths for node in path.program.nodes)
+    return Unseen(indices, bool(caught), asserts, (*sorted(d for d in dims if isinstance(d, int)),), names)
 
 
 def _indices(path: Path) -> Iterator[tuple[Origins, tuple[Dim, ...]]]:

@@ -1,0 +1,96 @@
+"""Sizes at which a matrix may be singular whatever the data: all its rows are copies of one, or it is a
+product through fewer dimensions than it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import combinations
+from typing import Final
+
+from ...ir.language import Affine, Shape, Tensor, Value
+from ...ir.program import refs
+from ...terms.formula import Formula, all_of, any_of, ge, lt
+from .constancy import Made
+from .dataless import STRETCHING, Dataless
+
+_EACH: Final = frozenset(
+    """
+    abs add clamp clone contiguous detach div double exp float log mul neg permute pow relu sigmoid sqrt
+    square sub t tanh to transpose unsqueeze mT mH T adjoint getitem slice narrow
+    """.split()
+)
+"""Operators that compute each element from one of each operand: rows that are alike stay alike. A part of a
+singular matrix may be regular; it is not told apart.
+"""
+_COPYING: Final = STRETCHING | frozenset("repeat tile repeat_interleave".split())
+_PRODUCTS: Final = frozenset("matmul mm bmm".split())
+_OUTER: Final = frozenset("outer ger".split())
+_JOINING: Final = frozenset("stack cat concat concatenate".split())
+_TRIANGLES: Final[Mapping[str, int]] = {"tril": -1, "triu": 1}
+"""For each operator the sign of the diagonals beyond the main one, without which a triangle is singular."""
+_CONVOLUTIONS: Final = frozenset("conv1d conv2d conv3d".split())
+_CONSTANT: Final = frozenset(
+    "zeros ones full zeros_like ones_like full_like new_zeros new_ones new_full".split()
+)
+_DEEPEST: Final = 16
+"""At most this many operators back a matrix is looked at."""
+
+
+def may_be_singular(program: Dataless, ref: int) -> Formula:
+    """Returns sizes at which all data may give a singular matrix, by the reference of the tensor."""
+    value = program.value(ref)
+    if not isinstance(value, Tensor) or len(value.shape) < 2:
+        return False
+    return all_of((ge(value.shape[-1], 1), _degenerate(program, ref, _DEEPEST)))
+
+
+def _degenerate(program: Dataless, ref: int, depth: int) -> Formula:
+    value, made = program.value(ref), program.made(ref)
+    if isinstance(value, Tensor) and isinstance(value.elements, Affine) and not value.elements.steps:
+        return True
+    if made is None or depth == 0:
+        return False
+    operands = [r.id for _, argument in made.node.args for r in refs(argument)]
+    parts = [(one, _matrix(program.value(one))) for one in operands]
+    if made.op in _CONSTANT or made.op in _OUTER:
+        return True
+    if made.op in _JOINING:
+        return any(_are_one(program, one, other) for one, other in combinations(operands, 2))
+    if made.op in _TRIANGLES:
+        beyond = made.get("diagonal")
+        return isinstance(beyond, int) and beyond * _TRIANGLES[made.op] > 0
+    if made.op in _CONVOLUTIONS:
+        return any_of(_degenerate(program, weight, depth - 1) for weight in operands[1:2])
+    if made.op in _PRODUCTS:
+        return _of_product(program, made, operands, depth)
+    if made.op not in _EACH | _COPYING:
+        return False
+    if made.op == "sub" and len(operands) == 2 and _are_one(program, *operands):
+        return True
+    turned = made.op not in _COPYING and len(operands) == 1
+    found = (
+        _degenerate(program, one, depth - 1) if turned or shape == _matrix(value) else True
+        for one, shape in parts
+    )
+    return all_of(found) if operands else False
+
+
+def _of_product(program: Dataless, made: Made, operands: list[int], depth: int) -> Formula:
+    """`[n, k] @ [k, n]` has a rank of at most k, and no more than either operand."""
+    left = program.value(operands[0])
+    if len(operands) != 2 or not isinstance(left, Tensor) or len(left.shape) < 2:
+        return False
+    short = lt(left.shape[-1], left.shape[-2])
+    return any_of((short, *(_degenerate(program, one, depth - 1) for one in operands)))
+
+
+def _are_one(program: Dataless, one: int, other: int) -> bool:
+    """Returns whether two values are one, or results of the same call of the same operands."""
+    a, b = program.made(one), program.made(other)
+    same = a is not None and b is not None and (a.op, a.node.args, a.place) == (b.op, b.node.args, b.place)
+    return one == other or same
+
+
+def _matrix(value: Value | None) -> Shape:
+    return value.shape[-2:] if isinstance(value, Tensor) else ()
