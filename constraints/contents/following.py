@@ -170,9 +170,11 @@ def _partly_of_data(call: NamedCall, sources: list[Tensor]) -> Elements:
     """Returns the elements made from elements of which the user gives some. Where they stand next to others,
     or within bounds, the law of the operator holds.
     """
-    kept = (*_kept_from(call, sources), call.named.get("input"), call.named.get("other"))
-    beside = any(of(t) is not None if isinstance(t, Tensor) else isinstance(t, int | Term) for t in kept)
-    merged = (call.op in OVER and call.result.dtype in INTEGRAL) or (call.op in MERGING and beside)
+    if call.op in MERGING:
+        kept = (*_kept_from(call, sources), call.named.get("input"), call.named.get("other"))
+        merged = any(of(t) is not None if isinstance(t, Tensor) else isinstance(t, int | Term) for t in kept)
+    else:
+        merged = call.op in OVER and call.result.dtype in INTEGRAL
     return _by_law(call, sources) if merged else _of_data(call, sources)
 
 

@@ -411,9 +411,13 @@ def approximate(c: Context, reason: str, fine: Formula, may: Direction = "accept
         c.approximate(reason, may, negate(fine))
 
 
+MOST_TOLD: Final = 200
+"""Ends of more letters are left out of a message."""
+
+
 def _told(ends: tuple[tuple[Dim, ...], tuple[Dim, ...]]) -> str:
     low, high = (" or ".join(map(str, side)) for side in ends)
-    return f"from {low} to {high}"
+    return f"from {low} to {high}" if len(low) + len(high) <= MOST_TOLD else "that are computed from sizes"
 
 
 def _is_above(c: Context, dim: Dim) -> bool:

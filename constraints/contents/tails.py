@@ -475,7 +475,7 @@ def _by_element(law: Callable[[EndsCall], Ends], *names: str) -> Law:
         whole = call.op in CASTS and call.tensor().dtype in INTEGRAL
         if call.dtype in DIGITS:
             return _rounded(found, call.dtype, exact, whole)
-        return _wrapped(found, call.dtype)
+        return found if call.op in CASTS and call.dtype == "int64" else _wrapped(found, call.dtype)
 
     return of
 

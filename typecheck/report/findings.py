@@ -195,12 +195,17 @@ _ERRS: Final[Mapping[str, str]] = {
 }
 
 
+MOST_TOLD: Final = 400
+"""A condition of more letters is left out of a message."""
+
+
 def _told(note: Note, system: System) -> str:
     """The reason of a note; of an approximation with what it may do wrongly, and where."""
     if note.code != "approximate":
         return note.reason
-    known = note.where is not True and free_symbols(note.where) <= {*system.domain.symbols}
-    return f"{note.reason}: sizes{f' with {note.where}' if known else ''} may be {_ERRS[note.may]}"
+    where = str(note.where) if free_symbols(note.where) <= {*system.domain.symbols} else ""
+    told = f" with {where}" if note.where is not True and 0 < len(where) <= MOST_TOLD else ""
+    return f"{note.reason}: sizes{told} may be {_ERRS[note.may]}"
 
 
 def _revealed(system: System) -> Iterator[Finding]:
