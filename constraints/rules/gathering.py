@@ -361,7 +361,7 @@ def unique_all(c: Context, input: Tensor, dim: int | None) -> tuple[Tensor, Tens
         count = _distinct(c, input, input.numel)
         return Tensor((count,), input.dtype), Tensor(input.shape, "int64"), Tensor((count,), "int64")
     if not input.shape:
-        c.refuse("unique along a dim of a scalar, which has none")
+        c.refuse("unique along a dim of a scalar, which has none", IndexError)
     at = axis(c, dim, input.rank)
     rest = (*input.shape[:at], *input.shape[at + 1 :])
     some = all_of(ne(size, 0) for size in rest if not c.at_least(size, 1))

@@ -258,6 +258,8 @@ def tensor_split(
     """Returns `[*a, n, *z]` in k pieces, where piece i has size ⌊(n + k - 1 - i) / k⌋: the first n % k pieces
     are larger by 1. With indices i, j, … the pieces are the slices `:i`, `i:j`, …
     """
+    if not input.shape:
+        c.refuse("a scalar cannot be cut into pieces")
     _, whole, _ = a_dim(c, input, dim)
     by = indices_or_sections
     if isinstance(by, Tensor) and by.shape:

@@ -527,7 +527,7 @@ def linalg_cross(c: Context, input: Tensor, other: Tensor, dim: int = -1) -> Ten
     at = axis(c, dim, input.rank)
     for tensor in (input, other):
         if not tensor.shape:
-            c.refuse("a scalar has no cross product")
+            c.refuse("a scalar has no cross product", IndexError)
         c.require(eq(tensor.shape[at], 3), f"dim {dim} must have size 3, but {tensor} has {tensor.shape[at]}")
     return Tensor(broadcast(c, input.shape, other.shape), _same(c, input, other), Layout.UNKNOWN)
 

@@ -1377,3 +1377,49 @@ def test_handlers_get_what_torch_raises(target: Callable[..., Any], inputs: str)
 @pytest.mark.parametrize("target, inputs", OPEN, ids=names(OPEN))
 def test_what_is_not_followed_is_told_to_be_open(target: Callable[..., Any], inputs: str) -> None:
     assert differs(target, inputs) == "open"
+
+
+# ---- scalars, each operator's own error
+
+
+ON_SCALARS: tuple[Callable[[Tensor], Any], ...] = (
+    lambda t: t.tensor_split(3), lambda t: t.tensor_split((1,)), lambda t: t.chunk(2), lambda t: t.split(1),
+    lambda t: t.split([1]), lambda t: t.hsplit(1), lambda t: t.vsplit(1), lambda t: t.dsplit(1),
+    lambda t: t.unbind(), lambda t: t.select(0, 0), lambda t: t.narrow(0, 0, 0), lambda t: t[0],
+    lambda t: t[0:], lambda t: [*t], lambda t: len(t), lambda t: torch.cat([t, t]), lambda t: t @ t,
+    lambda t: t.flip(0),
+    lambda t: t.transpose(0, 1), lambda t: t.roll(1, 0), lambda t: t.unfold(0, 1, 1), lambda t: t.diff(),
+    lambda t: t.cumsum(1), lambda t: t.topk(2), lambda t: t.diag(), lambda t: t.triu(), lambda t: t.trace(),
+    lambda t: t.unflatten(0, (1, 1)), lambda t: t.rot90(), lambda t: t.fliplr(), lambda t: t.dot(t),
+    lambda t: torch.linalg.cross(t, t), lambda t: torch.cross(t, t), lambda t: torch.outer(t, t),
+    lambda t: torch.bmm(t, t), lambda t: torch.einsum("i->i", t), lambda t: F.glu(t), lambda t: t.view(2),
+    lambda t: torch.fft.fft(t), lambda t: t.unique(dim=0), lambda t: t.unique_consecutive(dim=0),
+    lambda t: t.max(1), lambda t: t.amax(1), lambda t: t.renorm(2, 0, 1.0),
+    lambda t: torch.tensordot(t, t, 1),
+    lambda t: torch.cdist(t, t), lambda t: F.linear(t, torch.ones(2, 3)), lambda t: F.layer_norm(t, (1,)),
+    lambda t: F.pad(t, (1, 1)), lambda t: F.cross_entropy(t, torch.tensor(0)), lambda t: F.max_pool1d(t, 1),
+    lambda t: torch.block_diag(t), lambda t: torch.searchsorted(t, t),
+    lambda t: t.clone().__setitem__(0, 1.0),
+    lambda t: F.conv1d(t, torch.ones(1, 1, 1)), lambda t: F.batch_norm(t, None, None, training=True),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("call", ON_SCALARS)
+def test_scalars_are_refused_by_torchs_own_error(call: Callable[[Tensor], Any]) -> None:
+    for kind in (RuntimeError, IndexError, TypeError, ValueError):
+
+        def caught(x: Tensor, kind: type[Exception] = kind) -> Tensor:
+            with contextlib.suppress(kind):
+                call(x.sum())
+            return x
+
+        try:
+            caught(torch.ones(3))
+            ran = True
+        except Exception:
+            ran = False
+        try:
+            said = check(caught, "x: float32[3]", replay=False).verdict
+        except TargetError:
+            said = "refuted"  # type: ignore[assignment]
+        assert said in ("unknown", "proved" if ran else "refuted"), (kind, ran, said)
