@@ -25,12 +25,13 @@ import sympy
 import torch
 import torch._higher_order_ops.associative_scan
 from torch import _meta_registrations, nn
-from torch._functorch import apis
+from torch._functorch import apis, eager_transforms
 from torch._higher_order_ops import utils
 from torch._higher_order_ops.cond import CondOp
 from torch._ops import HigherOrderOperator
 from torch._refs import _conversions
 from torch._subclasses import fake_impls
+from torch.autograd import forward_ad, functional
 from torch.fx.experimental import symbolic_shapes
 from torch.overrides import _get_current_function_mode_stack
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
@@ -48,7 +49,7 @@ PATCHED: Final = (
     torch.random, np, np.ndarray, nn.ModuleDict, nn.ModuleList, nn.utils.rnn, torch.func, apis,
     torch._lowrank, sympy, symbolic_shapes, symbolic_shapes.ShapeEnv, symbolic_shapes.DimConstraints,
     HigherOrderOperator, CondOp, utils, associative_scan, torch._refs, _conversions, _meta_registrations,
-    fake_impls, torch._prims_common,
+    fake_impls, torch._prims_common, eager_transforms, torch.autograd.Function, forward_ad, functional,
 )  # fmt: skip
 """Where a check, or a program that it runs, may put something in the place of something else."""
 _UNSTABLE: Final = {"sys": {"last_value", "last_type", "last_traceback", "last_exc", "argv"}}

@@ -93,6 +93,7 @@ _WHOLE: Final[Mapping[str, str]] = {
     "data are drawn in the shape of parameters": "_sample_dirichlet",
     "functions run on parts of tensors": """
         row stack_rows carried shaped_by cond while_loop scan map associative_scan""",
+    "the gradients of tensors have their sizes": "gradient_by gradients_by grad",
     "sparse tensors are known as matrices": """
         _convert_indices_from_coo_to_csr sparse_coo_tensor sparse_csr_tensor _sparse_mm to_dense to_sparse
         to_sparse_csr coalesce indices _indices values _values crow_indices col_indices""",

@@ -10,7 +10,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from anyshape.constraints.ir.opnames import canonical
 from anyshape.constraints.ir.spec_text import parse_spec
+from anyshape.constraints.rules.gradients import BUT_NOT_WITH, DIFFERENTIABLE
+from anyshape.tracer.host.trees import pytree
 from anyshape.typecheck import check
 
 
@@ -30,6 +33,118 @@ def jacobian(x: Tensor) -> Tensor:
     return torch.func.jacrev(lambda r: r.sum(0))(x) * torch.ones(3)
 
 
+def jacobian_of_a_view(x: Tensor) -> Tensor:
+    return torch.func.jacrev(lambda r: r.view(-1, 2).sum(0))(x)[1] + torch.zeros(3)
+
+
+def jacobians_by_two(x: Tensor) -> Tensor:
+    def both(r: Tensor, s: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        return r.sum(0), {"product": r @ s}
+
+    jacobians = torch.func.jacrev(both, argnums=(0, 1))(x, x)
+    return jacobians[1]["product"][1] @ torch.zeros(3, 1)  # type: ignore[no-any-return]
+
+
+def forward_jacobian(x: Tensor) -> Tensor:
+    return torch.func.jacfwd(lambda r: r.sum(0).sin())(x).reshape(4, -1)
+
+
+def forward_jacobian_of_a_dict(x: Tensor) -> Tensor:
+    def first(tree: dict[str, Tensor]) -> Tensor:
+        return tree["a"][:2] * tree["b"]
+
+    found = torch.func.jacfwd(first)({"a": x, "b": x[1:]})
+    return found["a"] + torch.zeros(1, 1, 3, 1)  # type: ignore[no-any-return]
+
+
+def hessian(x: Tensor) -> Tensor:
+    return torch.func.hessian(lambda r: (r**3).sum())(x).reshape(2, -1, 3)
+
+
+def hessian_of_rows(x: Tensor) -> Tensor:
+    return torch.func.hessian(lambda r: (r**3).sum(1))(x)[2, :, 0, :2].reshape(-1, 4)
+
+
+def product_with_a_vector(x: Tensor) -> Tensor:
+    result, back = torch.func.vjp(lambda r: r.exp().sum(0), x)
+    return back(torch.ones(3))[0] + result  # type: ignore[no-any-return]
+
+
+def product_with_two(x: Tensor) -> Tensor:
+    _, back = torch.func.vjp(lambda r, s: {"a": r + s, "b": r.sum(1)}, x, x[:1])
+    return back({"a": x, "b": torch.ones(4)})[1].squeeze()  # type: ignore[no-any-return]
+
+
+def product_of_a_vector(x: Tensor) -> Tensor:
+    return torch.func.jvp(torch.sin, (x,), (x[:3],))[1]  # type: ignore[no-any-return]
+
+
+def older_jacobian(x: Tensor) -> Tensor:
+    return torch.autograd.functional.jacobian(lambda r: r[2:].sum(1), x) + torch.zeros(2, 1, 1)  # type: ignore
+
+
+def older_jacobians(x: Tensor) -> Tensor:
+    def both(r: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
+        return r.sum(0), r @ s
+
+    found = torch.autograd.functional.jacobian(both, (x, x.clone()))  # type: ignore[no-untyped-call]
+    return found[1][0] + torch.zeros(3)  # type: ignore[no-any-return]
+
+
+def older_hessian(x: Tensor) -> Tensor:
+    found = torch.autograd.functional.hessian(lambda r: (r**3).sum(), x)  # type: ignore[no-untyped-call]
+    return found.sum(0) + torch.zeros(3)  # type: ignore[no-any-return]
+
+
+def older_products(x: Tensor) -> Tensor:
+    result, gradient = torch.autograd.functional.vjp(torch.exp, x, x[:3])  # type: ignore[no-untyped-call]
+    return gradient + result  # type: ignore[no-any-return]
+
+
+def gradient_of_no_scalar(x: Tensor) -> Tensor:
+    return torch.func.grad(lambda r: r.sum() if len(r) > 2 else r.sum(1))(x)
+
+
+def gradient_of_an_integer(x: Tensor) -> Tensor:
+    return torch.func.grad(lambda r: r.sum())(x.long() if len(x) > 2 else x)
+
+
+def gradient_by_the_second(x: Tensor) -> Tensor:
+    with_value = torch.func.grad_and_value(lambda r, s: ((r @ s).mean(), s[2]), 1, has_aux=True)
+    gradient, (value, row) = with_value(x, x.t())
+    return gradient[:3] + value * row
+
+
+def gradient_of_a_write(x: Tensor) -> Tensor:
+    return torch.func.grad(lambda r: (r.mul_(2) if len(r) > 3 else r).sum())(x)
+
+
+def gradient_of_a_gradient(x: Tensor) -> Tensor:
+    def inner(r: Tensor) -> Tensor:
+        return (r * torch.func.grad(lambda s: (s**3).sum())(r)).sum()
+
+    return torch.func.grad(inner)(x).view(-1, 2)
+
+
+def steps_of_descent(x: Tensor) -> Tensor:
+    def loss(weights: Tensor, row: Tensor) -> Tensor:
+        for _ in range(2):
+            weights = weights - 0.1 * torch.func.grad(lambda w: ((w @ row) ** 2).sum())(weights)
+        return (weights @ row).sum()
+
+    return torch.vmap(torch.func.grad(loss), in_dims=(None, 0))(torch.zeros(2, 3), x)
+
+
+def gradients_of_a_module(x: Tensor) -> Tensor:
+    linear = nn.Linear(4, 2)
+
+    def loss(weights: dict[str, Tensor]) -> Tensor:
+        return torch.func.functional_call(linear, weights, (x,)).square().mean()
+
+    found = torch.func.grad(loss)(dict(linear.named_parameters()))
+    return found["weight"] + x[:1]
+
+
 @torch.compile(backend="eager")
 def compiled(x: Tensor) -> Tensor:
     return x[: x.shape[0] // 2].view(-1, 2) if x.shape[0] > 2 else x
@@ -40,6 +155,31 @@ PROGRAMS = [
     (gradient_of_a_product, "x: [n, m]"),
     (gradients_of_rows, "x: [n, m]"),
     (jacobian, "x: [n, m]"),
+    *(
+        (target, "x: [n, m]")
+        for target in (
+            jacobian_of_a_view,
+            jacobians_by_two,
+            forward_jacobian,
+            forward_jacobian_of_a_dict,
+            hessian,
+            hessian_of_rows,
+            product_with_a_vector,
+            product_with_two,
+            product_of_a_vector,
+            gradient_of_no_scalar,
+            gradient_of_an_integer,
+            gradient_by_the_second,
+            gradient_of_a_write,
+            older_jacobian,
+            older_jacobians,
+            older_hessian,
+            older_products,
+            gradient_of_a_gradient,
+            steps_of_descent,
+            gradients_of_a_module,
+        )
+    ),
     (compiled, "x: [n]"),
 ]
 
@@ -54,9 +194,205 @@ def test_transformed_programs_run_where_it_is_said(target: Callable[..., Any], i
         try:
             plain(torch.ones(point))
             runs = True
-        except RuntimeError:
+        except (RuntimeError, IndexError):
             runs = False
         assert report.accepts.holds(**dict(zip(symbols, point, strict=True))) == runs, f"{point}\n{report}"
+
+
+class Reshaped(torch.autograd.Function):
+    @staticmethod
+    def forward(x: Tensor) -> Tensor:
+        return x * 2
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        pass
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        return gradients[0].reshape(3, -1)
+
+
+UNSURE: dict[str, Callable[[Tensor], Tensor]] = {
+    "own gradient": lambda x: torch.func.grad(lambda r: Reshaped.apply(r).sum())(x),
+    "no derivative": lambda x: torch.func.grad(lambda r: torch.nextafter(r, r).sum())(x),
+    "no second derivative": torch.func.hessian(lambda x: nn.functional.hardsigmoid(x).sum()),
+    "third derivative": torch.func.jacrev(torch.func.hessian(lambda x: x.exp().sum())),
+    "captured write": lambda x: torch.func.grad(lambda r: (x.add_(1) * r).sum())(x.clone()),
+    "drawn": torch.func.jacfwd(lambda x: nn.functional.dropout(x)),
+    "not connected": lambda x: torch.autograd.grad(x.sum(), x)[0],
+}
+
+
+@pytest.mark.parametrize("name", UNSURE)
+def test_what_torch_may_not_differentiate_is_not_proved(name: str) -> None:
+    report = check(UNSURE[name], "x: [n, m]", replay=False)
+    assert report.verdict == "unknown", report.to_text()
+
+
+ELEMENTWISE = [
+    torch.exp,
+    torch.abs,
+    torch.relu,
+    torch.tanh,
+    torch.sqrt,
+    torch.sign,
+    torch.floor,
+    torch.isnan,
+    torch.square,
+    lambda x: x.clamp(0, 1),
+    lambda x: torch.where(x > 0, x, 0),
+    lambda x: x.masked_fill(x > 0, 1),
+    torch.logical_not,
+    lambda x: x * x.sum(),
+    lambda x: x / 2 - x,
+    lambda x: x**2,
+    lambda x: torch.maximum(x, x),
+    lambda x: x.float(),
+    nn.functional.gelu,
+    nn.functional.silu,
+    nn.functional.softplus,
+    lambda x: x.detach() + x,
+    torch.zeros_like,
+]
+MOVING = [
+    torch.t,
+    torch.flatten,
+    torch.ravel,
+    lambda x: x.unsqueeze(1),
+    lambda x: x.squeeze(),
+    lambda x: x.expand(2, -1, -1),
+    lambda x: x.repeat(2, 3),
+    lambda x: x.roll(1, 0),
+    lambda x: x.flip(0),
+    lambda x: x[:1],
+    lambda x: x[..., None],
+    lambda x: torch.cat([x, x], 1),
+    lambda x: torch.stack([x, x]),
+    lambda x: x.reshape(-1),
+    lambda x: x.unfold(0, 1, 1),
+    lambda x: x.tril(),
+    lambda x: x.diagonal(),
+    lambda x: nn.functional.pad(x, (1, 2)),
+    lambda x: x.chunk(2)[0],
+    lambda x: x.index_select(0, torch.arange(len(x))),
+    lambda x: x.gather(1, torch.zeros_like(x).long()[:, :1]),
+]
+REDUCING = [
+    torch.sum,
+    torch.mean,
+    lambda x: x.sum(0),
+    lambda x: x.mean(1),
+    lambda x: x.prod(),
+    lambda x: x.prod(1),
+    torch.var,
+    lambda x: x.std(0),
+    lambda x: x.amax(0),
+    lambda x: x.max(1).values,
+    lambda x: x.logsumexp(0),
+    torch.numel,
+    lambda x: x.cumsum(0),
+    lambda x: x.softmax(1),
+    lambda x: x.log_softmax(0),
+    lambda x: x @ x.t(),
+    lambda x: x.norm(),
+    lambda x: torch.outer(x[0], x[0]),
+    lambda x: torch.bmm(x[None], x.t()[None]),
+    lambda x: x.argmax(1),
+    lambda x: nn.functional.layer_norm(x, x.shape[1:]),
+    lambda x: nn.functional.normalize(x),
+    lambda x: nn.functional.conv1d(x[None], torch.ones(2, len(x), 1)),
+    lambda x: nn.functional.mse_loss(x, x * 2),
+    lambda x: nn.functional.linear(x, torch.ones(3, x.shape[1])),
+    lambda x: nn.functional.avg_pool1d(x, 1),
+]
+TRANSFORMED: dict[str, Callable[[Callable[[Tensor], Tensor]], Callable[[Tensor], Any]]] = {
+    "grad": lambda f: torch.func.grad(lambda x: (f(x) ** 2).sum()),
+    "grad of grad": lambda f: torch.func.grad(
+        lambda x: torch.func.grad(lambda y: (f(y) ** 2).sum())(x).sum()
+    ),
+    "jacrev": torch.func.jacrev,
+    "jacfwd": torch.func.jacfwd,
+    "hessian": torch.func.hessian,
+}
+
+
+@pytest.mark.parametrize("name", TRANSFORMED)
+@pytest.mark.parametrize("f", ELEMENTWISE + MOVING + REDUCING)
+def test_derivatives_exist_where_it_is_said(f: Callable[[Tensor], Tensor], name: str) -> None:
+    """Compares with torch at sizes of 0, 1, 2 and 3."""
+
+    def floats(x: Tensor) -> Tensor:
+        result = f(x)
+        return result.float() if isinstance(result, Tensor) else x * result
+
+    report = check(TRANSFORMED[name](floats), "x: [n, m]", assume=["n >= 0", "m >= 0"], replay=False)
+    certain = report.accepts.certain
+    for n, m in itertools.product((0, 1, 2, 3), (0, 1, 3)):
+        if certain.holds(n=n, m=m):
+            TRANSFORMED[name](floats)(torch.ones(n, m))
+
+
+def _functions(sample: Any, op: Callable[..., Any]) -> tuple[Callable[..., Any], tuple[Tensor, ...]]:
+    """Returns a call of an operator as a function of its tensors of floats, and these."""
+    leaves, spec = pytree.tree_flatten((sample.input, list(sample.args), dict(sample.kwargs)))
+    places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, Tensor) and leaf.is_floating_point()]
+
+    def called(*tensors: Tensor) -> tuple[Tensor, ...]:
+        given = list(leaves)
+        for place, tensor in zip(places, tensors, strict=True):
+            given[place] = tensor.clone()
+        first, args, kwargs = pytree.tree_unflatten(given, spec)
+        results = pytree.tree_leaves(op(first, *args, **kwargs))
+        floats = [x for x in results if isinstance(x, Tensor) and x.is_floating_point()]
+        return (*floats, tensors[0] * 1)
+
+    return called, tuple(leaves[place].detach() for place in places)
+
+
+def _differentiate(f: Callable[..., tuple[Tensor, ...]], tensors: tuple[Tensor, ...]) -> None:
+    """Takes derivatives up to the second order in both directions, and for two vectors at once."""
+    func, every = torch.func, tuple(range(len(tensors)))
+    ones = tuple(map(torch.ones_like, tensors))
+    two = tuple(torch.stack([x, x]) for x in ones)
+
+    def total(*x: Tensor) -> Tensor:
+        return sum((y * y).sum() for y in f(*x))  # type: ignore[return-value]
+
+    def gradients(*x: Tensor) -> Any:
+        return func.grad(total, every)(*x)
+
+    def tangents(*x: Tensor) -> Any:
+        return func.jvp(f, x, ones)[1]
+
+    results, back = func.vjp(f, *tensors)
+    torch.vmap(back)(tuple(torch.stack([x, x]) for x in results))
+    torch.vmap(lambda *t: func.jvp(f, tensors, t)[1])(*two)
+    torch.vmap(lambda *t: func.jvp(gradients, tensors, t)[1])(*two)
+    func.jvp(tangents, tensors, ones)
+    func.grad(lambda *x: sum(y.sum() for y in tangents(*x)), every)(*tensors)
+    func.grad(lambda *x: sum(y.sum() for y in gradients(*x)), every)(*tensors)
+
+
+@pytest.mark.slow
+def test_the_operators_that_are_called_differentiable_are() -> None:
+    """Compares the table with torch on its own samples of each operator."""
+    from torch.testing._internal.common_methods_invocations import op_db
+
+    compared = set()
+    for info in op_db:
+        name = canonical(info.name.removeprefix("nn.functional.").replace("linalg.", "linalg_"))
+        if name not in DIFFERENTIABLE or torch.float32 not in info.dtypes:
+            continue
+        samples = list(itertools.islice(info.sample_inputs("cpu", torch.float32), 40))
+        for sample in samples[:: max(1, len(samples) // 8)]:
+            if any(sample.kwargs.get(flag) for flag in BUT_NOT_WITH):
+                continue
+            f, tensors = _functions(sample, info)
+            if tensors:
+                _differentiate(f, tensors)
+                compared.add(name)
+    assert len(compared) > 200
 
 
 def test_modules_without_source_have_no_rule() -> None:

@@ -68,6 +68,13 @@ NAMES: Final = {
     **_rows("2.12-2.14", "recording raises AttributeError", {
         "torch._higher_order_ops.utils": "_hop_compile_and_call",
     }),
+    # Gradients that a program takes: `transforms.py`.
+    **_rows(_SEEN, "gradients of functions cannot be recorded", {
+        "torch._functorch": "eager_transforms",
+        "torch._functorch.eager_transforms": "_autograd_grad _chunked_standard_basis_for_ "
+        "_set_tensor_requires_grad _unwrap_for_grad _wrap_tensor_for_grad",
+        "torch.autograd.functional": "_as_tuple _autograd_grad",
+    }),
     **_rows(_SEEN, "every operator is taken for one without a schema", {"torch._ops.OpOverload": "_schema"}),
     **_rows(_SEEN, "packets of overloads have their plain names", {
         "torch._ops.OpOverloadPacket": "_qualified_op_name",

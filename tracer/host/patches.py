@@ -13,7 +13,7 @@ import functools
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
-from types import ModuleType
+from types import ClassMethodDescriptorType, ModuleType
 from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
@@ -129,14 +129,17 @@ class _Function:
     While patches are active, the function there dispatches by the calling thread.
     """
 
-    __slots__ = "_by_thread", "_calls", "_plain", "at", "before", "entered"
+    __slots__ = "_by_thread", "_calls", "_of_class", "_plain", "at", "before", "entered"
 
     def __init__(self, owner: Any, attribute: str) -> None:
         self.entered: list[_Entered] = []
         """The active patches, in the order of entering."""
         self.at = owner, attribute
         self.before = _found(owner, attribute)
-        self._plain: Function = getattr(owner, attribute)
+        self._of_class = isinstance(self.before, _CLASS_METHODS)
+        """Whether it is a method of a class, whose replacement takes the class first."""
+        plain = getattr(self.before, "__func__", self.before) if self._of_class else getattr(owner, attribute)
+        self._plain: Function = plain
         self._by_thread, self._calls = _dispatching(id(owner), attribute, self._plain)
 
     def enter(self, entered: _Entered) -> None:
@@ -144,7 +147,7 @@ class _Function:
         self.entered.append(entered)
         self._make(entered)
         if first:
-            _put(*self.at, self._by_thread)
+            _put(*self.at, classmethod(self._by_thread) if self._of_class else self._by_thread)
 
     def leave(self, left: _Entered) -> None:
         if left in self.entered:
@@ -154,7 +157,8 @@ class _Function:
             if entered.thread == left.thread:
                 self._make(entered)
         # What others have put around it meanwhile stays: they call the plain function through it.
-        if not self.entered and _found(*self.at) is self._by_thread:
+        found = _found(*self.at)
+        if not self.entered and (found.__func__ if self._of_class else found) is self._by_thread:
             _put(*self.at, self.before)
 
     def _make(self, entered: _Entered) -> None:
@@ -213,6 +217,7 @@ class _Values:
 
 
 _SPACES: Final = (type, ModuleType)
+_CLASS_METHODS: Final = (classmethod, ClassMethodDescriptorType)
 _TEXTS: Final = ("__module__", "__name__", "__qualname__", "__doc__")
 _places: dict[Key, _Function | _Values] = {}
 """The locations with active replacements, by owner, which they keep alive, and name."""

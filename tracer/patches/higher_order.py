@@ -20,6 +20,7 @@ from ..host.trees import pytree
 from ..recorder import Recorder
 from ..values.numbers import dim_of
 from ..values.symbolic import SymbolicTensor
+from . import gradients
 from .control import CONTROL, Branch
 
 
@@ -75,6 +76,7 @@ def entered(recording: Recorder) -> contextlib.AbstractContextManager[None]:
         Patch(*operators.SCAN_OF_BATCHES, lambda plain: scan_of_batches, "bodies are recorded"),
         Patch(*operators.COMPILED_CALL, lambda plain: uncompiled, "nothing is compiled"),
         *_vmap_by_rows(recording),
+        *gradients.of_functions(recording),
     ))  # fmt: skip
 
 

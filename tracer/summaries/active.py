@@ -17,7 +17,7 @@ from ...constraints.terms.formula import Formula, free_symbols
 from ..bytecode.origins import is_inner, is_of_package
 from ..host import patches
 from ..host.interpreter import replace_profiler
-from ..patches import control, higher_order
+from ..patches import control, gradients, higher_order
 from ..recorder import Recorder
 from ..values.sequences import physical, refill
 from ..values.symbolic import SymbolicTensor
@@ -27,7 +27,9 @@ from .heap import Function, function_of
 from .plans import NotSummarised, Plans, Site, Turn
 
 PACKAGE: Final = __name__.partition(".")[0] + "."
-_GOING_THROUGH: Final = {control.__name__, higher_order.__name__, patches.__name__, f"{__package__}.merging"}
+_GOING_THROUGH: Final = {
+    *(module.__name__ for module in (control, gradients, higher_order, patches)), f"{__package__}.merging"
+}  # fmt: skip
 _CONSUMING: Final = ("symbolic_list", "symbolic_sum", "_reduce", "<listcomp>", "__torch_function__")
 """Modules and functions of this package that call functions of the program."""
 _NOTHING: Final = contextlib.nullcontext()

@@ -1,0 +1,37 @@
+"""Names of torch for the gradients that a program takes: `torch.func`'s and `torch.autograd`'s functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import torch
+from torch._functorch import eager_transforms
+from torch.autograd import forward_ad, functional
+
+ALIAS: Final = eager_transforms, "_wrap_tensor_for_grad"
+"""The place of what makes the tensor that a function sees of one that its caller has."""
+REQUIRE: Final = eager_transforms, "_set_tensor_requires_grad"
+"""The place of what lets such a tensor require gradients."""
+UNWRAP: Final = eager_transforms, "_unwrap_for_grad"
+"""The place of what makes the caller's tensor of one that the function returns."""
+GRADIENTS: Final = eager_transforms, "_autograd_grad"
+"""The place of what computes the gradients of the results of a function."""
+DUAL: Final = forward_ad, "make_dual"
+"""The place of what gives a tensor a tangent."""
+TANGENT: Final = eager_transforms, "safe_unpack_dual"
+"""The place of what takes a result and its tangent apart."""
+LEVELS: Final = (eager_transforms, "grad_increment_nesting"), (eager_transforms, "jvp_increment_nesting")
+"""The places of the contexts in which all operators of torch are transformed."""
+GRADIENTS_OF_FUNCTIONAL: Final = functional, "_autograd_grad"
+"""The place of the same in the older functions."""
+JACOBIAN: Final = functional, "jacobian"
+"""The place of the older function for Jacobians."""
+as_tuple: Final[Callable[..., tuple[bool, tuple[Any, ...]]]] = functional._as_tuple
+"""Whether it is a tuple of tensors, and the tuple of it. Raises TypeError for all else."""
+BASIS: Final = eager_transforms, "_chunked_standard_basis_for_"
+"""The place of what yields the unit vectors by which Jacobians are computed, all together or in chunks."""
+MAPPED: Final = eager_transforms, "vmap"
+"""The place of what applies a function to each of them."""
+OWN: Final = torch.autograd.Function, "apply"
+"""The place of the method that calls a function with a gradient of its own."""

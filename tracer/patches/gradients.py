@@ -1,0 +1,187 @@
+"""Gradients of functions that a program takes while it is recorded: by `torch.func.grad`, `vjp`, `jacrev`, ….
+
+The function whose gradients are taken is called once, as it is, and its calls become nodes. torch's own code
+checks the arguments and the results; only what it calls to differentiate is replaced. A gradient by a tensor
+has the tensor's sizes. A Jacobian is computed from unit vectors, for each of which there is a gradient: the
+gradient for one of them is recorded, and as many like it are stacked.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import torch
+
+from ...constraints.engine.lifting import number_of_elements
+from ...constraints.ir.language import Tensor
+from ...constraints.ir.program import Node
+from ...constraints.rules.gradients import BUT_NOT_WITH, DIFFERENTIABLE
+from ...constraints.terms.formula import any_of, eq, ge
+from ..host import transforms
+from ..host.patches import Function, Patch
+from ..host.trees import pytree
+from ..recorder import Recorder
+from ..values.symbolic import requires_grad
+
+
+class _Differentiated:
+    """The functions that torch's code calls while gradients are recorded."""
+
+    def __init__(self, recording: Recorder) -> None:
+        self.recording = recording
+        self.unit_vectors: Any = None
+        """The number of the unit vectors that were asked for last."""
+        self.depth = 0
+        """The number of functions that are being differentiated, each inside the one before."""
+        self.first = 0
+        """The node with which the last of them, that is in no other, has begun."""
+        self.own_gradients = 0
+        """The number of calls of functions that the program has given gradients of its own."""
+
+    def alias(self, tensor: Any, level: int) -> Any:
+        """Returns the tensor that a function sees for one of its caller's."""
+        return self.recording.operator("alias", (tensor,), {}) if isinstance(tensor, torch.Tensor) else tensor
+
+    def require_gradients(self, tensor: Any) -> Any:
+        return requires_grad(self.recording, tensor)
+
+    def gradients(
+        self,
+        outputs: Sequence[torch.Tensor],
+        inputs: Sequence[torch.Tensor],
+        grad_outputs: Sequence[Any] | None = None,
+        **options: Any,
+    ) -> tuple[Any, ...]:
+        """Returns the gradients of some results by some arguments, one for each of the latter."""
+        given = tuple(outputs), tuple(grad_outputs or ())
+        return tuple(self.recording.operator("gradient_by", (x, *given), {}) for x in inputs)
+
+    def dual(self, tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
+        """Returns a tensor with a tangent; it has the sizes of both."""
+        if not (tensor.dtype.is_floating_point or tensor.dtype.is_complex):
+            self.recording.require(False, "tensors of integers have no tangents", ValueError)
+        self.gradients((tensor,), (tensor,), (tangent,))
+        return self.alias(tensor, 0)
+
+    def with_tangent(self, dual: Any, strict: bool) -> Any:
+        """Returns a result and its tangent."""
+        return dual, *self.gradients((dual,), (dual,))
+
+    def basis(
+        self, tensors: Sequence[Any], numels: Sequence[Any], chunk_size: int | None = None
+    ) -> Iterator[Any]:
+        """Yields one unit vector, in the shapes of the tensors; there are as many as they have elements."""
+        if chunk_size == 1:
+            self.recording.give_up("unit vectors that are taken one by one")
+        self.unit_vectors = sum(numels)
+        yield tuple(tensors)
+
+    def mapped(self, function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+        """Returns a function that applies another to each unit vector, and stacks the results."""
+        size = self.unit_vectors
+
+        def stacked(result: Any) -> Any:
+            return self.recording.operator("gradients_by", (result, size), {})
+
+        def mapped(*basis: Any) -> Any:
+            result = pytree.tree_map_only(torch.Tensor, stacked, function(*basis))
+            if not self.depth:
+                self._doubt_what_is_empty()
+            return result
+
+        return mapped
+
+    def _doubt_what_is_empty(self) -> None:
+        """Claims nothing for sizes at which a tensor of the function has no elements: torch refuses some
+        operators for many unit vectors at once there.
+        """
+        recording = self.recording
+        made = (recording.values[ref] for node in recording.nodes[self.first :] for ref in node.results)
+        counts = {number_of_elements(recording.generator, x) for x in made if isinstance(x, Tensor)}
+        empty = any_of(eq(n, 0) for n in counts if not recording.certain(ge(n, 1)))
+        recording.generator.approximate("a Jacobian where a tensor is empty is not followed", "accept", empty)
+
+    @contextlib.contextmanager
+    def level(self) -> Iterator[int]:
+        """Claims, after a function has run, no more than what is known of the operators that it called."""
+        first, own = len(self.recording.nodes), self.own_gradients
+        if not self.depth:
+            self.first = first
+        self.depth += 1
+        try:
+            yield 0
+        finally:
+            self.depth -= 1
+        called = self.recording.nodes[first:]
+        unsure = [node.op for node in called if not is_differentiable(node)]
+        if own < self.own_gradients:
+            unsure = ["a function with a gradient of its own"]
+        if unsure or self.depth > 1:
+            reason = f"whether torch differentiates {unsure[0] if unsure else 'three times'} is not followed"
+            self.recording.generator.approximate(reason, "accept")
+
+    def jacobian(self, plain: Function) -> Function:
+        """Returns the older function, by way of the newer one. It stacks what it computes for each element of
+        a result, so that there must be an element.
+        """
+
+        def jacobian(
+            func: Any, inputs: Any, create_graph: bool = False, strict: bool = False, vectorize: bool = False,
+            strategy: str = "reverse-mode",
+        ) -> Any:  # fmt: skip
+            if strict or vectorize:
+                self.recording.give_up("a Jacobian that is strict or vectorized")
+            several, arguments = transforms.as_tuple(inputs, "inputs", "jacobian")
+
+            def checked(*args: Any) -> Any:
+                results = func(*args)
+                for result in transforms.as_tuple(results, "outputs", "jacobian")[1]:
+                    elements = number_of_elements(self.recording.generator, result.value)
+                    self.recording.require(ge(elements, 1), "the Jacobian of a result without elements")
+                return results
+
+            return torch.func.jacrev(checked, tuple(range(len(arguments))) if several else 0)(*arguments)
+
+        return jacobian
+
+    def with_own(self, plain: Function) -> Function:
+        """Counts the calls."""
+
+        def noted(*args: Any) -> Any:
+            self.own_gradients += 1
+            return plain(*args)
+
+        return noted
+
+
+def is_differentiable(node: Node) -> bool:
+    """Returns whether torch surely differentiates a call twice, by any of its operands."""
+    return node.op in DIFFERENTIABLE and not any(node.get(name) for name in BUT_NOT_WITH)
+
+
+def _in_place_of(function: Function, plain: Function) -> Function:
+    return function
+
+
+def of_functions(recording: Recorder) -> Iterator[Patch]:
+    """Yields the patches under which gradients of functions are recorded."""
+    calls = _Differentiated(recording)
+    replaced: tuple[tuple[tuple[Any, str], Function], ...] = (
+        (transforms.ALIAS, calls.alias),
+        (transforms.REQUIRE, calls.require_gradients),
+        (transforms.UNWRAP, lambda tensor, level: tensor),
+        (transforms.GRADIENTS, calls.gradients),
+        (transforms.GRADIENTS_OF_FUNCTIONAL, calls.gradients),
+        (transforms.DUAL, calls.dual),
+        (transforms.TANGENT, calls.with_tangent),
+        (transforms.BASIS, calls.basis),
+        (transforms.MAPPED, calls.mapped),
+        *((place, calls.level) for place in transforms.LEVELS),
+    )
+    for place, function in replaced:
+        yield Patch(*place, partial(_in_place_of, function), "gradients are recorded by their shapes")
+    yield Patch(*transforms.JACOBIAN, calls.jacobian, "a gradient is recorded once")
+    yield Patch(*transforms.OWN, calls.with_own, "gradients of the program's own are not followed")
