@@ -476,7 +476,8 @@ class _PathReading:
         """Yields the sizes at which the program runs only for data that pass several checks of its own,
         branches on data whose other side raises. Those of torch's libraries are made to be passed.
         """
-        several, others = [], []
+        several: list[tuple[int, Path, Condition]] = []
+        others: list[Formula] = []
         for index, path in enumerate(system.paths):
             if path.end.how == "returned":
                 checks = self._checks(path)

@@ -49,7 +49,9 @@ def parameters_fit(c: Context, input: Tensor, operation: str, *parameters: Value
     )
 
 
-def _dtype(c: Context, input: Tensor, operation: str, weight: Vector, bias: Vector, *fit: Vector) -> str | None:
+def _dtype(
+    c: Context, input: Tensor, operation: str, weight: Vector, bias: Vector, *fit: Vector
+) -> str | None:
     """Returns the dtype of a result whose kernel, which takes these and what has to `fit` them, is asked only
     where there are elements; else torch computes with the first numbers of weight and bias.
     """

@@ -572,8 +572,8 @@ class Recording(Recorder):
             who = "the recorder failed: " if is_ours(error) and not programs else ""
             text = str(error).replace(f"'{SymbolicTensor.__name__}'", "'Tensor'")
             told = f"{who}{type(error).__name__}: {text}"
-            how, where = "raised" if programs else "gave-up", of_error(error, self.names)
-            end = End(how, told, where, is_by_library(error))
+            where, by_library = of_error(error, self.names), is_by_library(error)
+            end = End("raised" if programs else "gave-up", told, where, by_library)
             self.failed = programs and not isinstance(error, REFUSALS)
         finally:
             failure = self.loops.finish()
