@@ -20,7 +20,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from ..constraints.ir.language import Constraint, Fact, Note
 from ..constraints.ir.program import Origin
-from ..constraints.ir.system import Answer, Condition, Domain, Path, System, premise
+from ..constraints.ir.system import Answer, Condition, Domain, End, Path, System, premise
 from ..constraints.terms.formula import Formula, all_of, any_of, conjuncts, free_symbols, implies, le, negate
 from ..constraints.terms.parts import rank
 from ..constraints.terms.rows import is_possible, is_rank
@@ -250,11 +250,16 @@ class DomainOracle:
         return self._consistent[key]
 
 
-def decide(system: System, budget: Budget | None = None) -> Decision:
-    """Returns the verdict on a system."""
+def decide(system: System, budget: Budget | None = None, *, tried: bool = True) -> Decision:
+    """Returns the verdict on a system. Unless examples are `tried` on the program later, nothing shows that
+    some data pass several checks together.
+    """
     judge = Judge(budget)
     try:
-        decision = _Deciding(system.domain, judge, _PathReading(system, judge)).decision()
+        reading = _PathReading(system, judge)
+        if not tried:
+            reading.doubts += reading.together(system)
+        decision = _Deciding(system.domain, judge, reading).decision()
         return _within_bounds(system, decision)
     except RecursionError:
         too_deep = OpenSizes(True, "sizes are nested too deeply to be decided")
@@ -301,7 +306,7 @@ class _PathReading:
         self._judge = judge
         self._domain = system.domain
         self._seen: set[tuple[object, ...]] = set()
-        self._ways = [(_decisions(p), p.end.how == "raised") for p in system.paths]
+        self._ways = [(_decisions(p), p.end) for p in system.paths]
         self._undecided: list[_DataDecide] = []
         for index, path in enumerate(system.paths):
             self._read(index, path)
@@ -467,10 +472,43 @@ class _PathReading:
             and not self._raises((*decisions[:index], (None, not condition.taken)))
         ]
 
+    def together(self, system: System) -> Iterator[OpenSizes]:
+        """Yields the sizes at which the program runs only for data that pass several checks of its own,
+        branches on data whose other side raises. Those of torch's libraries are made to be passed.
+        """
+        several: list[tuple[int, Path, Condition]] = []
+        others: list[Formula] = []
+        for index, path in enumerate(system.paths):
+            if path.end.how == "returned":
+                checks = self._checks(path)
+                if len(checks) > 1:
+                    several.append((index, path, checks[-1]))
+                else:
+                    others += self._runs(path)
+        for index, path, last in several:
+            region = all_of((*self._runs(path), *map(negate, others)))
+            yield OpenSizes(region, TOGETHER, last.origin, index)
+
+    def _checks(self, path: Path) -> list[Condition]:
+        """Returns the branches on data of a path on whose other side lines of the model raise."""
+        decisions, taken = _decisions(path), [c for c in path.conditions if not c.forced]
+        return [
+            condition
+            for index, condition in enumerate(taken)
+            if condition.formula is None
+            and all(
+                end.how == "raised" and not end.by_library
+                for end in self._ends((*decisions[:index], (None, not condition.taken)), End())
+            )
+        ]
+
     def _raises(self, first: tuple[tuple[Formula | None, bool], ...]) -> bool:
         """Returns whether paths with this beginning exist and all of them raise."""
-        ends = [raised for way, raised in self._ways if way[: len(first)] == first]
-        return bool(ends) and all(ends)
+        return all(end.how == "raised" for end in self._ends(first, End("gave-up")))
+
+    def _ends(self, first: tuple[tuple[Formula | None, bool], ...], without: End) -> list[End]:
+        """Returns the ends of the paths with this beginning, or that one where there are none."""
+        return [end for way, end in self._ways if way[: len(first)] == first] or [without]
 
     def _end(self, walk: _PathPosition) -> None:
         end = walk.path.end
@@ -504,6 +542,7 @@ class _PathReading:
 
 
 _ALL = 1 << 62
+TOGETHER: Final = "no data were tried, and perhaps none pass all the checks of data on the way"
 SETTLED: Final = "whether it raises seems to depend on data, and may be the same for all of them"
 
 
@@ -656,7 +695,8 @@ class _Deciding:
             reasons += doubts if outside is None else [*doubts, *map(_unsure, self.residual)]
         verdict: Verdict = "unknown" if reasons else "proved" if outside is None else "refined"
         open_ = (*reasons, *doubts)
-        return self._decision(verdict, tuple(reasons), inside=inside, outside=outside, left=True, open_=open_)
+        told = dict.fromkeys((*reasons, *(doubt for doubt in doubts if doubt.reason == TOGETHER)))
+        return self._decision(verdict, tuple(told), inside=inside, outside=outside, left=True, open_=open_)
 
     def _certain(
         self, needs: Sequence[Formula], reasons: Sequence[OpenSizes], doubts: Sequence[OpenSizes]

@@ -129,6 +129,8 @@ class End:
     how: Literal["returned", "raised", "gave-up"] = "returned"
     reason: str = ""
     origin: Origin = field(default_factory=Origin)
+    by_library: bool = False
+    """Whether a library of torch's raised the error, and no line of the model's."""
 
 
 @dataclass(frozen=True, slots=True)

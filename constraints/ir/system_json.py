@@ -41,7 +41,7 @@ def _path(path: Path) -> dict[str, Any]:
         "constraints": [[pack(c.formula), c.reason, c.node, c.kind, c.by_data] for c in path.constraints],
         "notes": [[n.code, n.reason, n.node, n.may, pack(n.where)] for n in path.notes],
         "conditions": [_condition(c) for c in path.conditions],
-        "end": [path.end.how, path.end.reason, list(astuple(path.end.origin))],
+        "end": [path.end.how, path.end.reason, list(astuple(path.end.origin)), path.end.by_library],
         "unbacked": [[name, pack(known)] for name, known in path.unbacked],
         "turns": [_condition(c) for c in path.turns],
     }
@@ -102,8 +102,9 @@ def _condition_of(data: Any) -> Condition:
     )
 
 
-def _end(how: Any, reason: Any, origin: Any) -> End:
-    return End(_among(how, "returned", "raised", "gave-up"), text(reason), origin_of(origin))
+def _end(how: Any, reason: Any, origin: Any, by_library: Any = False) -> End:
+    ending = _among(how, "returned", "raised", "gave-up")
+    return End(ending, text(reason), origin_of(origin), truth(by_library))
 
 
 def _verify(path: Path, symbols: frozenset[str]) -> None:

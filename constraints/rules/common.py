@@ -189,9 +189,8 @@ def at_least_as_great(c: Context, a: Dim, b: Dim) -> bool | None:
     return None
 
 
-def left_out_where_it_is_less(c: Context, size: Dim, what: str) -> None:
-    """Marks the result as approximate where a computed size may be -1: rules treat such a size as given,
-    while torch would infer it.
-    """
+def given_or_left_out(c: Context, size: Dim, what: str) -> Dim:
+    """Returns the size, or the -1 that a computed size may be, by which a size is left out."""
     if isinstance(size, Term) and not c.at_least(size, 0) and not c.certain(ge(size, 0)):
-        c.approximate(f"{what} may be a -1, which leaves the size out", "refuse", eq(size, -1))
+        return -1 if c.choose(eq(size, -1), f"{what} is left out") else size
+    return size

@@ -11,7 +11,7 @@ from ..ir.language import Affine, Context, Number, Shape, Tensor, product
 from ..terms.dims import Dim, minimum
 from ..terms.formula import Formula, all_of, any_of, eq, ge, le, lt, ne
 from ..terms.rows import rank_of
-from .common import axis, broadcast, contiguous_strides, is_floating, rank_is
+from .common import axis, broadcast, contiguous_strides, given_or_left_out, is_floating, rank_is
 from .common import axis as axis_of
 from .indexing import same_dtype
 from .layout import empty, nonnegative, text
@@ -610,7 +610,11 @@ def one_hot(c: Context, input: Tensor, num_classes: Dim = -1) -> Tensor:
     """`[*k] -> [*k, num_classes]`; without a number of classes data decides it, and there are indices"""
     integral(c, input, LONG)
     nothing = empty(c, input.shape)
+    given = num_classes
+    num_classes = given_or_left_out(c, given, f"the number of classes, {given},")
     if num_classes == -1:
+        if given != -1:  # what the indices require is asked of the size
+            c.approximate(f"indices are compared with {given} classes, which may be -1, for any", "refuse")
         if nothing is not False:
             some = all_of(ne(size, 0) for size in input.shape if not c.at_least(size, 1))
             c.require(some, "one_hot cannot infer the number of classes from no indices")

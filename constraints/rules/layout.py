@@ -9,7 +9,7 @@ from ..engine.memory import is_contiguous
 from ..ir.language import Context, Layout, Shape, Tensor, product, tensors
 from ..terms.dims import Dim, sym, symbols, total
 from ..terms.formula import And, Compare, Formula, Or, all_of, any_of, divides, eq, ge, ne, negate
-from .common import axes, axis, contiguous_strides, left_out_where_it_is_less, rank_is
+from .common import axes, axis, contiguous_strides, given_or_left_out, rank_is
 from .strides import (
     Strides,
     cancelled,
@@ -54,14 +54,16 @@ def inferred_sizes(c: Context, old: Shape, sizes: Sequence[Dim]) -> tuple[Shape,
     """`[d0, …] as (e0, …, -1, …) -> [e0, …, ∏d // ∏e, …]`, and the position of the -1.
 
     The sizes given multiply to the number of elements. A -1 is replaced by the quotient, where the other
-    sizes do not multiply to 0 and divide the number of elements. A symbolic size is never taken for -1.
+    sizes do not multiply to 0 and divide the number of elements.
     """
+    sizes = [
+        n if n in old else given_or_left_out(c, n, f"size {i} of {text(sizes)}") for i, n in enumerate(sizes)
+    ]
     unknown = [i for i, size in enumerate(sizes) if size == -1]
     if len(unknown) > 1:
         c.refuse(f"only one size can be inferred, and {text(sizes)} leaves out {len(unknown)}")
     for i, size in enumerate(sizes):
         if i not in unknown and size not in old:
-            left_out_where_it_is_less(c, size, f"size {i} of {text(sizes)}")
             nonnegative(c, size, f"size {i} of {text(sizes)}")
     if not unknown:
         c.require(same_numel(c, old, sizes), f"{text(old)} has not as many elements as {text(sizes)}")

@@ -12,7 +12,7 @@ from ..engine.memory import is_contiguous
 from ..ir.language import Context, Layout, Refused, Shape, Tensor, Value, product
 from ..terms.dims import Dim
 from ..terms.formula import Formula, all_of, any_of, divides, eq, ge, ne
-from .common import axis, channels_last, contiguous_strides, like_input
+from .common import axis, category, channels_last, contiguous_strides, like_input, promote
 from .elementwise import apply_law, pointwise, pointwise_layout, same_dtype
 from .strides import Strides, is_refuted, lies_so, preserved, strides_of, view_of
 
@@ -47,6 +47,19 @@ def parameters_fit(c: Context, input: Tensor, operation: str, *parameters: Value
     c.refuse(
         f"{operation} of {input.dtype} does not take parameters of {' and '.join(sorted(map(str, dtypes)))}"
     )
+
+
+def _dtype(
+    c: Context, input: Tensor, operation: str, weight: Vector, bias: Vector, *fit: Vector
+) -> str | None:
+    """Returns the dtype of a result whose kernel, which takes these and what has to `fit` them, is asked only
+    where there are elements; else torch computes with the first numbers of weight and bias.
+    """
+    try:
+        parameters_fit(c, input, operation, weight, bias, *fit)
+    except Refused as refusal:
+        c.require(is_empty(c, input.shape), str(refusal), refusal.error)
+    return promote((input, *(Tensor((), vector.dtype) for vector in (weight, bias) if vector is not None)))
 
 
 # One mean per channel.
@@ -105,10 +118,7 @@ def batch_norm(
             ne(count, 1), f"batch_norm in training needs more than one value per channel, and {input} has one"
         )
     empty = is_empty(c, input.shape)
-    try:
-        parameters_fit(c, input, "batch_norm", running_mean, running_var, weight, bias)
-    except Refused as refusal:  # no kernel is asked for where there is nothing to normalise
-        c.require(empty, str(refusal), refusal.error)
+    dtype = _dtype(c, input, "batch_norm", weight, bias, running_mean, running_var)
     given = running_mean is not None, running_var is not None
     if not training and sum(given) < 2:
         c.require(empty, "batch_norm in evaluation needs running_mean and running_var")
@@ -118,7 +128,7 @@ def batch_norm(
         _per_channel(c, input, weight, bias, running_mean, running_var)
     else:
         c.require(empty, f"batch_norm takes an input of rank 2 or more, not {input}", IndexError)
-    return Tensor(input.shape, input.dtype, _kernel_layout(c, input))
+    return Tensor(input.shape, dtype, _kernel_layout(c, input))
 
 
 def _kernel_layout(c: Context, input: Tensor) -> Layout | Strides:
@@ -215,6 +225,14 @@ def batch_norm_no_update(
 # One mean per instance and channel, which is a batch norm of [1, n*c, *s].
 
 
+def _are_converted(input: Tensor, mean: Vector, var: Vector) -> bool:
+    """Returns whether running statistics of these dtypes are surely taken: those of one dtype are converted
+    to that of an input of floats.
+    """
+    dtypes = {v.dtype for v in (mean, var) if v is not None}
+    return len(dtypes) == 1 and (input.dtype is None or category(input.dtype) >= 2)
+
+
 def instance_norm(
     c: Context, input: Tensor, running_mean: Vector = None, running_var: Vector = None, weight: Vector = None,
     bias: Vector = None, use_input_stats: Value = True, momentum: Value = 0.1, eps: Value = 1e-5,
@@ -230,8 +248,11 @@ def instance_norm(
             ne(spatial, 1), f"instance_norm needs more than one element per channel, and {input} has one"
         )
     channels = _channels(c, input, "instance_norm")
-    parameters_fit(c, input, "instance_norm", running_mean, running_var, weight, bias)
+    dtype = _dtype(c, input, "instance_norm", weight, bias)  # running statistics are converted
     given = running_mean is not None, running_var is not None
+    if given == (True, True) and not _are_converted(input, running_mean, running_var):
+        told = "whether instance_norm takes running statistics of these dtypes is not known"
+        c.approximate(told, "accept")
     if not use_input_stats and sum(given) < 2:
         c.refuse("instance_norm without the input's own statistics needs running_mean and running_var")
     batch, empty, full = input.shape[0], is_empty(c, input.shape), is_full(c, input.shape)
@@ -262,7 +283,7 @@ def instance_norm(
             any_of((all_of((full, fits)), otherwise)),
             f"{name} must hold a number for each of {channels} channels, and is {vector}",
         )
-    return Tensor(input.shape, input.dtype)
+    return Tensor(input.shape, dtype)
 
 
 # One mean per group of channels.

@@ -10,7 +10,7 @@ from ..contents.masks import one_dim
 from ..ir.language import Affine, Context, Layout, Shape, Tensor
 from ..terms.dims import Dim, maximum, minimum
 from ..terms.formula import all_of, any_of, eq, ge
-from .common import axes, axis, broadcast, left_out_where_it_is_less, rank_is
+from .common import axes, axis, broadcast, given_or_left_out, rank_is
 from .joining import joined_layout
 from .layout import copied, empty, nonnegative, replaced, text, transpose, with_strides
 from .strides import Strides, laid_out, preserved, strides_of
@@ -30,10 +30,11 @@ def expand(c: Context, input: Tensor, *size: Dim, implicit: bool = False) -> Ten
             shape.append(wanted)
             continue
         old = input.shape[i - new]
+        if wanted != old:
+            wanted = given_or_left_out(c, wanted, f"size {i} of {text(size)}")
         if wanted == -1 or wanted == old:
             shape.append(old)
             continue
-        left_out_where_it_is_less(c, wanted, f"size {i} of {text(size)}")
         lone = False if c.at_least(old, 2) else eq(old, 1)
         wide = True if c.at_least(wanted, 0) else ge(wanted, 0)
         fits = any_of((eq(old, wanted), all_of((lone, wide))))

@@ -17,6 +17,7 @@ from .common import (
     axis,
     category,
     contiguous_strides,
+    given_or_left_out,
     promote,
     rank_is,
     strides_of,
@@ -185,7 +186,8 @@ def along_many(kind: str, default: tuple[int, ...] | None, ordered: bool = True)
             lengths = (None,) * len(dims)
         if len(lengths) != len(dims):
             c.refuse(f"{len(lengths)} lengths are given for {len(dims)} axes")
-        kept = tuple(None if length == -1 else length for length in lengths)
+        given = (n if n is None else given_or_left_out(c, n, f"the length {n}") for n in lengths)
+        kept = tuple(None if length == -1 else length for length in given)
         return transformed(c, input, dims, kept, kind, ordered)
 
     return rule

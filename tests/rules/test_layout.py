@@ -270,7 +270,8 @@ def test_the_judge_sees_wrong_rules() -> None:
 
 def test_conditions_hold_of_what_they_say() -> None:
     """The judge draws its numbers at random; here all small ones are tried for one view across a break."""
-    generator = Generator(rules, Domain(("a", "b", "c", "d")))
+    names = ("a", "b", "c", "d")
+    generator = Generator(rules, Domain(names, tuple(ge(sym(name), 0) for name in names)))
     tensor = Tensor((sym("a"), sym("b")), "float32", (1, sym("a")))
     generator.call("view", (tensor, sym("c"), sym("d")), {})
     for va, vb, vc, vd in product(range(5), range(5), range(9), range(9)):

@@ -42,6 +42,11 @@ CASES = [
     Case("batch_norm", F.batch_norm, (T("n 4 l"), None, None), EVAL),
     Case("batch_norm", F.batch_norm, (T("n c", torch.int64), T("4"), T("4")), EVAL),
     Case("batch_norm", F.batch_norm, (T("n c", torch.float16), T("4"), T("4", torch.float64)), TRAIN),
+    *(
+        Case("batch_norm", F.batch_norm, (T("n c l", torch.int64), T("c"), T("c"), T("c", dtype)), mode)
+        for dtype in (torch.float32, torch.float16, torch.int64)
+        for mode in (EVAL, TRAIN)
+    ),
     Case("batch_norm", F.batch_norm, (T("n 4 l"), T("c"), None), EVAL),
     Case("batch_norm", F.batch_norm, (T("n 4 l"), T("c"), None), TRAIN, where="n l c"),
     Case("batch_norm", F.batch_norm, (T("n 4 l"), T("4"), T("4 1")), EVAL),
@@ -73,6 +78,13 @@ CASES = [
     Case("instance_norm", F.instance_norm, (T("n c l"),)),
     Case("instance_norm", F.instance_norm, (T("n c l"),), {"use_input_stats": False}),
     Case("instance_norm", F.instance_norm, (T("n c l"), T("c"))),
+    *(
+        Case("instance_norm", F.instance_norm, (T("n c l", x), *(T("c", s) for s in statistics)), options)
+        for x in (i64, torch.bool, c64, f16, f64)
+        for statistics in ((), (f32, f32), (i64, i64))
+        for options in (OWN, GIVEN, {**OWN, "weight": T("c")}, {**GIVEN, "bias": T("c", f64)})
+        if not statistics or x not in (i64, torch.bool)
+    ),
     Case("instance_norm", F.instance_norm, (T("n c l"),), {"weight": T("c 1")}),
     Case("instance_norm", torch.instance_norm, (T("n c"), None, None, None, None, True, *ATEN)),
     Case(

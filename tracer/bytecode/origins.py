@@ -180,5 +180,13 @@ def of_error(error: BaseException, names: ModuleNames) -> Origin:
     return found
 
 
+def is_by_library(error: BaseException) -> bool:
+    """Returns whether a line of torch's raised an exception, and none of the user's."""
+    step = error.__traceback__
+    while step is not None and step.tb_next is not None:
+        step = step.tb_next
+    return step is not None and is_inner(step.tb_frame.f_code.co_filename)
+
+
 REFUSALS = (RuntimeError, ValueError, AssertionError, IndexError, ZeroDivisionError, OverflowError)
 """Exceptions that an eager run raises because of sizes; any other one is a defect of the program."""

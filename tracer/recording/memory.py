@@ -388,6 +388,11 @@ OWNING: Final = (POINTWISE - VIEWS - {"broadcast_tensors", "dist", "alias"}) | f
     """.split()
 )
 """Operators whose results, if laid out without gaps, fill a memory of their own."""
+PLAIN: Final = OWNING - POINTWISE - {"pad"}
+"""Those of them whose contiguous results have the strides of their sizes, a 0 counted as 1, without elements,
+too. Kernels that go through their operands may order dims of sizes 0 and 1 otherwise; padding that only
+crops keeps strides.
+"""
 
 
 STRIDING: Final = frozenset("as_strided as_strided_ as_strided_copy as_strided_scatter".split())

@@ -76,6 +76,7 @@ from ..bytecode.origins import (
     ModuleNames,
     caller,
     here,
+    is_by_library,
     of_error,
 )
 from ..bytecode.spread import SpeltOut, Spread
@@ -133,7 +134,7 @@ from ..values.texts import Message, matters
 from .fallback import estimated, leaves
 from .guesses import without_idle
 from .held import Held
-from .memory import OWNING, STRIDING, are_one, is_view, remember, storage
+from .memory import OWNING, PLAIN, STRIDING, are_one, is_view, remember, storage
 from .overlaps import lying, require_no_overlap
 from .repeats import PLAIN_TENSORS, CallKey, FinishedCall, OperandSlot
 from .writes import LENDING, NO_WRITES, RESHAPING, Writes, destinations, is_assigned, views_leaf, with_copies
@@ -571,7 +572,8 @@ class Recording(Recorder):
             who = "the recorder failed: " if is_ours(error) and not programs else ""
             text = str(error).replace(f"'{SymbolicTensor.__name__}'", "'Tensor'")
             told = f"{who}{type(error).__name__}: {text}"
-            end = End("raised" if programs else "gave-up", told, of_error(error, self.names))
+            where, by_library = of_error(error, self.names), is_by_library(error)
+            end = End("raised" if programs else "gave-up", told, where, by_library)
             self.failed = programs and not isinstance(error, REFUSALS)
         finally:
             failure = self.loops.finish()
@@ -610,7 +612,7 @@ class Recording(Recorder):
         if isinstance(value, Tensor | Dynamic):
             ref = self.new_input(declared.name, value)
             dtype = value.dtype if isinstance(value, Tensor) and value.dtype else "float32"
-            return SymbolicTensor(self, value, ref, getattr(torch, dtype), owns=True)
+            return SymbolicTensor(self, value, ref, getattr(torch, dtype), owns=True, is_plain=True)
         return self._passed(value)
 
     def _passed(self, value: Value) -> Any:
@@ -1497,7 +1499,7 @@ class Recording(Recorder):
                 written.value, written.ref = value, ref
                 return written
             dtype = value.dtype if value is not Dyn and value.dtype else "float32"
-            return SymbolicTensor(self, value, ref, getattr(torch, dtype), op in OWNING)
+            return SymbolicTensor(self, value, ref, getattr(torch, dtype), op in OWNING, op in PLAIN)
         if isinstance(value, tuple):
             several = isinstance(written, list | tuple) and len(written) == len(value)
             into = written if several else [None] * len(value)

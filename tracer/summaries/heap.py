@@ -331,7 +331,7 @@ class _Walk:
         return self._value(("slice",), where, parts, value=value)
 
     def _symbolic(self, value: SymbolicTensor, where: _Where) -> Cell:
-        if vars(value).keys() - {"run", "value", "ref", "owns", "_memory"}:
+        if vars(value).keys() - {"run", "value", "ref", "owns", "is_plain", "_memory"}:
             raise Opaque(f"the attributes of {where.trail}")
         fixed, dims = sizes_of(value.value)
         return Cell(where.trail, fixed, dims, (), value, where.place, value.ref, plain=True)

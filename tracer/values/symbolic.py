@@ -308,6 +308,8 @@ class SymbolicTensor(torch.Tensor):
     ref: Ref
     owns: bool
     """Whether it fills a memory of its own."""
+    is_plain: bool
+    """Whether its strides are also those of its sizes where it has no elements."""
     _memory: Memory | None = None
 
     @property
@@ -357,7 +359,13 @@ class SymbolicTensor(torch.Tensor):
 
     @staticmethod
     def __new__(
-        cls, run: Recorder, value: Tensor | Dynamic, ref: Ref, dtype: torch.dtype, owns: bool = False
+        cls,
+        run: Recorder,
+        value: Tensor | Dynamic,
+        ref: Ref,
+        dtype: torch.dtype,
+        owns: bool = False,
+        is_plain: bool = False,
     ) -> SymbolicTensor:
         # Sizes that C++ code asks for behind Python's back are dispatched to Python, where they are symbolic.
         self: SymbolicTensor = make_wrapper(
@@ -367,7 +375,8 @@ class SymbolicTensor(torch.Tensor):
             device=run.device,
             dispatch_sizes_strides_policy="sizes",
         )
-        vars(self).update(run=run, value=value, ref=ref, owns=owns)  # no detour through `__setattr__`
+        # No detour through `__setattr__`.
+        vars(self).update(run=run, value=value, ref=ref, owns=owns, is_plain=is_plain)
         return self
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -436,7 +445,7 @@ class SymbolicTensor(torch.Tensor):
         return self
 
 
-_OWN: Final = frozenset("run value ref owns memory _memory".split())
+_OWN: Final = frozenset("run value ref owns is_plain memory _memory".split())
 """Attributes that a recording sets."""
 
 
@@ -511,7 +520,7 @@ def stride(run: Recorder, x: SymbolicTensor, dim: int | None = None) -> Any:
         where = any_of(eq(n, 1) for n in value.shape) if value.layout is Layout.ROW_MAJOR else True
         reason = "the strides of a value whose layout is not known are taken as contiguous"
         run.generator.approximate(reason, where=where)
-    shape, views = value.shape, isinstance(value.layout, tuple) or not x.owns
+    shape, views = value.shape, isinstance(value.layout, tuple) or not x.is_plain
     if views and not run.truth(all_of(ge(n, 1) for n in shape)):
         run.give_up("a view without elements is asked for strides")
     if not views:  # torch counts a size of 0 as 1 here

@@ -134,7 +134,7 @@ def examine(
         asked.target, asked.source, asked.spec, asked.oracle, asked.system, asked.changed,
     )  # fmt: skip
     with clock.step("solve"):
-        decision = decide(system, Budget(clock.left))
+        decision = decide(system, Budget(clock.left), tried=replay)
         decision.told()
     trial = Trial(trying(source) if trying else source, system, decision) if replay else None
     with clock.step("replay"):
