@@ -32,7 +32,7 @@ from ..contents.outcomes.ranges import OPEN, Outlook, Range, Ranges, Usual, comp
 from ..contents.outcomes.singular import may_be_singular
 from ..contents.outcomes.trials import Truth
 from ..contents.places import CUTTING, Places, is_exact, referring
-from ..contents.sized import Limits, needed
+from ..contents.sizes.needed import Limits, needed
 from ..contents.traits import Contents, is_sparse
 from ..contents.values import extremes, stored, ways_of
 from ..contents.values import fitted as fitted_to

@@ -15,10 +15,12 @@ from eager_runs import runs
 from torch import Tensor, arange
 
 from anyshape.constraints.contents import indices
-from anyshape.constraints.contents.arrays import Arrays, DoesNotRun
 from anyshape.constraints.contents.computed import NotComputed
 from anyshape.constraints.contents.places import Places
-from anyshape.constraints.contents.tails import Bound, Tail
+from anyshape.constraints.contents.sizes.arrays import Arrays, DoesNotRun
+from anyshape.constraints.contents.sizes.bounds import LAWS
+from anyshape.constraints.contents.sizes.lines import Bound
+from anyshape.constraints.contents.sizes.tails import Tail
 from anyshape.constraints.engine import generate
 from anyshape.typecheck import check
 
@@ -136,7 +138,8 @@ def _within(bounds: tuple[Bound, Bound, Bound, Bound], numbers: list[int], furth
 def _asked(index: Callable[[Tensor], Tensor]) -> tuple[Places, int, int]:
     """Returns the program that computes the index, its reference, and the time at which it is used."""
     asked: list[tuple[Places, int, int]] = []
-    with mock.patch.multiple(indices, is_settled=lambda *_: False, _require_computed=lambda *_: False), \
+    with mock.patch.object(indices, "is_settled", return_value=False), \
+         mock.patch.object(generate, "chains_of", return_value=()), \
          mock.patch.object(generate, "needed", lambda *given: asked.append(given[:3])):  # fmt: skip
         check(lambda x: torch.zeros(50)[index(x)], "x: float32[q]", replay=False)
     return asked[-1]
@@ -160,7 +163,7 @@ def test_elements_and_their_bounds_are_those_of_torch(index: Callable[[Tensor], 
         compared += 1
         for first, last in tails if found.numbers else ():
             if first <= size and (last is None or size <= last):
-                ends = Tail(places, "q", first, last, Arrays(places, {"q": first})).of(ref, time)
+                ends = Tail(places, LAWS, "q", first, last, Arrays(places, {"q": first})).of(ref, time)
                 bounds = (ends.low, ends.high, ends.top, ends.bottom)
                 assert _within(bounds, list(found.numbers), size - first), (size, first, last, ends)
     assert compared > 5

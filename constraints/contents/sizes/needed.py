@@ -14,14 +14,16 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Final, NamedTuple, TypeAlias
 
-from ..ir.language import Quotient, Slice, Tensor
-from ..ir.program import Argument, Ref
-from ..terms.dims import Dim, Symbol, Term, evaluate, lone, symbols
-from ..terms.formula import Formula, all_of, any_of, ge, le
+from ...ir.language import Quotient, Slice, Tensor
+from ...ir.program import Argument, Ref
+from ...terms.dims import Dim, Symbol, Term, evaluate, lone, symbols
+from ...terms.formula import Formula, all_of, any_of, ge, le
+from ..computed import NotComputed
+from ..places import Places
 from .arrays import MOST, Array, Arrays, DoesNotRun
-from .computed import NotComputed
-from .places import Places
-from .tails import FARTHEST, Bound, Ends, Tail, flat
+from .bounds import LAWS
+from .lines import FARTHEST, Bound, Ends, flat
+from .tails import Tail
 
 ANCHORS: Final = (140, 70, 36, 20, 6)
 """Sizes at which elements are computed, to know of some that they stay as the size grows."""
@@ -146,7 +148,8 @@ class _Search:
             alone = [(n, self._alone(n)) for n in range(first, last + 1)]
             known: list[Case] = [(n, n, one) for n, one in alone if one is not None]
             return known if len(known) == len(alone) else None
-        if (found := self._told(Tail(self.places, self.name, first, last, self._anchor(first)))) is not None:
+        tail = Tail(self.places, LAWS, self.name, first, last, self._anchor(first))
+        if (found := self._told(tail)) is not None:
             return [(first, last, found)]
         if last is None:
             cut = max(4 * first, FEW)
@@ -165,7 +168,7 @@ class _Search:
         try:
             return self._of(n, self._numbers(n))
         except NotComputed:
-            return self._told(Tail(self.places, self.name, n, n, None))
+            return self._told(Tail(self.places, LAWS, self.name, n, n, None))
 
     def _told(self, tail: Tail) -> Formula | None:
         """Returns the condition that bounds tell, if they do."""
