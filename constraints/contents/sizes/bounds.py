@@ -188,12 +188,12 @@ def _arange(call: EndsCall) -> Ends:
 def _logspace(call: EndsCall) -> Ends:
     """Powers of 2 between two, of which the last is at least as great as at the first n."""
     end, count = call.ends("end"), call.args.get("steps")
-    last, most = end.low, None if end.high is None else end.high.end
+    last, most = end.low, None if end.high is None else end.high.most
     plain = call.args.get("base", 10) == 2 and call.args.get("start") == 0
     if not plain or type(count) is not int or count < 1 or last is None:
         raise NotComputed
     least = flat(1)
-    reached = flat(1 << min(math.floor(last.at), 64)) if last.at >= 0 and last.slope >= 0 else least
+    reached = flat(1 << min(math.floor(last.at), 64)) if last.at >= 0 and last.rises else least
     if count == 1:
         return Ends(least, least, least, least)
     if most is not None and most <= 62:

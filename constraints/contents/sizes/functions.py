@@ -124,10 +124,10 @@ def _times(call: EndsCall, one: Ends, other: Ends) -> Ends:
 
 
 def _of_corners(one: Ends, other: Ends) -> Ends:
-    ends = [one.low, one.high, other.low, other.high]
-    if any(end is None or not end.constant for end in ends):
+    a, c = (None if end.low is None else end.low.least for end in (one, other))
+    b, d = (None if end.high is None else end.high.most for end in (one, other))
+    if a is None or b is None or c is None or d is None:
         return Ends()
-    a, b, c, d = (end.at for end in ends if end is not None)
     found = (a * c, a * d, b * c, b * d)
     return Ends(flat(min(found)), flat(max(found)))
 
@@ -200,7 +200,7 @@ def _of_truth(ends: Ends) -> Ends:
 def _remainder(call: EndsCall) -> Ends:
     one, other = call.ends("input"), call.ends("other")
     least, most = other.low, other.high
-    if least is None or most is None or least.at < 1 or least.slope < 0 or one.wild:
+    if least is None or most is None or least.at < 1 or not least.rises or one.wild:
         raise NotComputed
     if one.natural and one.high is not None and one.high.is_below(least.plus(flat(-1))):
         return one
@@ -243,9 +243,10 @@ def _absolute(ends: Ends) -> Ends:
 def _sign(one: Line) -> Bound:
     if one.constant:
         return flat((one.at > 0) - (one.at < 0))
-    if one.slope > 0 and one.at > 0:
+    least, most = one.least, one.most
+    if least is not None and least > 0:
         return flat(1)
-    return flat(-1) if one.slope < 0 and one.at < 0 else None
+    return flat(-1) if most is not None and most < 0 else None
 
 
 def _signs(call: EndsCall) -> Ends:
@@ -351,13 +352,13 @@ def _root(call: EndsCall) -> Ends:
         raise NotComputed
 
     def least(one: Bound) -> Bound:
-        return None if one is None or one.at < 0 or one.slope < 0 else flat(_root_of(one.at))
+        return None if one is None or one.at < 0 or not one.rises else flat(_root_of(one.at))
 
     def most(one: Bound) -> Bound:
         if one is None or not one.constant:
-            if one is None or one.end is None:
+            if one is None or one.most is None:
                 return one and one.plus(flat(1)).times(Fraction(1, 2))
-            return flat(math.isqrt(math.floor(max(one.at, one.end))) + 1)
+            return flat(math.isqrt(math.floor(one.most)) + 1)
         return flat(_root_of(one.at) + Fraction(1, 1 << 30) * bool(_root_of(one.at) ** 2 != one.at))
 
     return Ends(least(ends.low), most(ends.high), least(ends.top), most(ends.bottom))

@@ -28,7 +28,7 @@ def rounded(ends: Ends, dtype: str, exact: bool = True, whole: bool = False) -> 
             return None
         if one.constant and exact and abs(one.at) < 1 << 15 and held(float(one.at), dtype) == one.at:
             return one
-        return one.plus(Line(abs(one.at), abs(one.slope), one.span).times(sign * err))
+        return one.plus(Line(abs(one.at), tuple(map(abs, one.slopes)), one.spans).times(sign * err))
 
     if whole and ends.within(flat(-(1 << DIGITS[dtype])), flat(1 << DIGITS[dtype])):
         return ends

@@ -1,4 +1,4 @@
-"""Bounds that are linear in a size, and what is known of the elements of a tensor by them."""
+"""Bounds that are linear in sizes, and what is known of the elements of a tensor by them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from fractions import Fraction
+from functools import partial
+from itertools import product, zip_longest
 from typing import Final, TypeAlias
 
 from ..computed import NotComputed
@@ -16,38 +18,56 @@ FARTHEST: Final = 1 << 25
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A bound: `at` for n = N, and `slope` more for each further one, of which there are `span`, or more than
-    any number.
+    """A bound at sizes n from N on: `at` for n = N, and `slopes` more for each further one of each size, of
+    which there are `spans`, or more than any number.
     """
 
     at: Fraction
-    slope: Fraction = Fraction(0)
-    span: int | None = None
+    slopes: tuple[Fraction, ...] = ()
+    spans: tuple[int | None, ...] = ()
 
     def plus(self, other: Line) -> Line:
-        return Line(self.at + other.at, self.slope + other.slope, self.within(other))
+        slopes = tuple([a + b for a, b in zip_longest(self.slopes, other.slopes, fillvalue=NONE)])
+        return Line(self.at + other.at, slopes, self.spans or other.spans)
 
     def times(self, factor: Fraction | int) -> Line:
-        return Line(self.at * factor, self.slope * factor, self.span)
+        return Line(self.at * factor, tuple([slope * factor for slope in self.slopes]), self.spans)
 
-    def within(self, other: Line) -> int | None:
-        return other.span if self.span is None else self.span
+    def minus(self, other: Line) -> Line:
+        return self.plus(other.times(-1))
 
     def is_below(self, other: Line) -> bool:
         """Returns whether it is at most the other, for all n."""
-        span, slope = self.within(other), other.slope - self.slope
-        return self.at <= other.at and (slope >= 0 if span is None else self.at <= other.at + slope * span)
+        least = other.minus(self).least
+        return least is not None and least >= 0
 
     @property
     def constant(self) -> bool:
-        return self.slope == 0
+        return not any(self.slopes)
 
     @property
-    def end(self) -> Fraction | None:
-        """The bound for the last n."""
-        return None if self.span is None and self.slope else self.at + self.slope * (self.span or 0)
+    def rises(self) -> bool:
+        """Whether it does not fall as a size grows."""
+        return all(slope >= 0 for slope in self.slopes)
+
+    @property
+    def least(self) -> Fraction | None:
+        """The least that it is for any n; None where it falls without end."""
+        least = self.at
+        for slope, span in zip(self.slopes, self.spans, strict=True):
+            if slope < 0:
+                if span is None:
+                    return None
+                least += slope * span
+        return least
+
+    @property
+    def most(self) -> Fraction | None:
+        least = self.times(-1).least
+        return None if least is None else -least
 
 
+NONE: Final = Fraction(0)
 Bound: TypeAlias = "Line | None"
 
 
@@ -57,48 +77,60 @@ def flat(number: Fraction | int | float) -> Line:
 
 def upper(a: Bound, b: Bound) -> Bound:
     """Returns a bound that is at least two others; None is infinite."""
-    return None if a is None or b is None else Line(max(a.at, b.at), max(a.slope, b.slope), a.within(b))
+    if a is None or b is None:
+        return None
+    slopes = tuple(map(max, zip_longest(a.slopes, b.slopes, fillvalue=NONE)))
+    return Line(max(a.at, b.at), slopes, a.spans or b.spans)
 
 
 def lower(a: Bound, b: Bound) -> Bound:
-    return None if a is None or b is None else Line(min(a.at, b.at), min(a.slope, b.slope), a.within(b))
+    found = None if a is None or b is None else upper(a.times(-1), b.times(-1))
+    return found and found.times(-1)
 
 
 def greater(a: Bound, b: Bound) -> Bound:
     """Returns one of two bounds, the greater one where one is: both hold, and None says nothing."""
     if a is None or b is None:
         return b if a is None else a
-    return b if a.is_below(b) or (not b.is_below(a) and b.slope > a.slope) else a
+    return b if a.is_below(b) or (not b.is_below(a) and sum(b.slopes) > sum(a.slopes)) else a
 
 
 def less(a: Bound, b: Bound) -> Bound:
-    if a is None or b is None:
-        return b if a is None else a
-    return b if b.is_below(a) or (not a.is_below(b) and b.slope < a.slope) else a
+    found = b if a is None else a if b is None else greater(a.times(-1), b.times(-1))
+    return found if found is None or a is None or b is None else found.times(-1)
 
 
 def product_below(a: Bound, b: Bound) -> Bound:
-    """Returns a bound below the product of two numbers that are at least these natural ones."""
-    if a is None or b is None:
+    """Returns a bound below the product of two numbers that are at least these natural ones: (p + q*k)*(r +
+    s*l) is at least p*r + p*s*l + q*r*k where q and s have one sign.
+    """
+    if a is None or b is None or any(q * s < 0 for q in a.slopes for s in b.slopes):
         return None
-    span = a.within(b)
-    if a.slope * b.slope < 0:
-        return None
-    return Line(a.at * b.at, a.at * b.slope + b.at * a.slope, span)
+    return _straight(a, b)
 
 
 def product_above(a: Bound, b: Bound) -> Bound:
-    """Returns a bound above: the line through the products at the first n, and at the last or the farthest.
-    """
+    """Returns a bound above: k*l is at most k times the last l, or the farthest."""
     if a is None or b is None:
         return None
-    span = a.within(b)
+    found = _straight(a, b)
     if a.constant or b.constant:
-        return Line(a.at * b.at, a.at * b.slope + b.at * a.slope, span)
-    if a.slope < 0 or b.slope < 0:
+        return found
+    if not (a.rises and b.rises):
         return None
-    steps = FARTHEST if span is None else span
-    return Line(a.at * b.at, a.at * b.slope + b.at * a.slope + steps * a.slope * b.slope, span)
+    slopes = [*found.slopes]
+    steps = [FARTHEST if span is None else span for span in found.spans]
+    for i, q in enumerate(a.slopes):
+        for j, s in enumerate(b.slopes):
+            here, last = (i, steps[j]) if steps[j] <= steps[i] else (j, steps[i])
+            slopes[here] += q * s * last
+    return Line(found.at, tuple(slopes), found.spans)
+
+
+def _straight(a: Line, b: Line) -> Line:
+    """Returns the part of a product of lines that is one."""
+    pairs = zip_longest(a.slopes, b.slopes, fillvalue=NONE)
+    return Line(a.at * b.at, tuple([a.at * s + b.at * q for q, s in pairs]), a.spans or b.spans)
 
 
 class Growth(IntEnum):
@@ -149,7 +181,7 @@ class Ends:
     @property
     def up_to_farthest(self) -> Ends:
         """Returns the bounds for sizes up to the farthest: larger ones are not told apart from these."""
-        return self.mapped(lambda one: replace(one, span=FARTHEST) if one.span is None else one)
+        return self.mapped(_up_to_farthest)
 
     @property
     def natural(self) -> bool:
@@ -186,28 +218,44 @@ def scaled(ends: Ends, factor: Fraction | int) -> Ends:
     return found.mapped(lambda one: one.times(size))
 
 
+def _up_to_farthest(one: Line) -> Line:
+    return replace(one, spans=tuple([FARTHEST if span is None else span for span in one.spans]))
+
+
 def quotient(one: Ends, other: Ends) -> Ends:
     """Returns the bounds of a division by positive numbers. The quotient of two lines lies between those at
     the first n and at the last, or in the limit.
     """
     low, high = other.low, other.high
-    if one.wild or other.wild or low is None or high is None or not (low.at > 0 and low.slope >= 0):
+    if one.wild or other.wild or low is None or high is None or not (low.at > 0 and low.rises):
         raise NotComputed
     if low == high and low.constant:
         return scaled(one, 1 / low.at)
     if low != high:
         if not one.natural:
             raise NotComputed
-        found = one.high and one.high.constant and flat(one.high.at / low.at)
-        return Ends(flat(0), found or None)
+        most = None if one.high is None else one.high.most
+        return Ends(flat(0), None if most is None else flat(most / low.at))
+    above = partial(_ratio, under=low, sign=1)
+    below = partial(_ratio, under=low, sign=-1)
+    return Ends(below(one.low), above(one.high), below(one.top), above(one.bottom))
 
-    def ratio(pick: Callable[[Fraction, Fraction], Fraction]) -> Callable[[Bound], Bound]:
-        def of(a: Bound) -> Bound:
-            if a is None:
-                return None
-            last = a.slope / low.slope if low.span is None else (a.at + a.slope * low.span) / (low.end or 1)
-            return flat(pick(a.at / low.at, last))
 
-        return of
-
-    return Ends(ratio(min)(one.low), ratio(max)(one.high), ratio(min)(one.top), ratio(max)(one.bottom))
+def _ratio(over: Bound, under: Line, sign: int) -> Bound:
+    """Returns the greatest quotient of two lines, or the least one, for a negative sign. It is at some first
+    or last n, or what it comes close to as a size grows: (p + q*k)/(r + s*k) lies between p/r and q/s.
+    """
+    if over is None:
+        return None
+    found: list[Fraction] = []
+    sides = list(zip_longest(over.slopes, under.slopes, over.spans or under.spans, fillvalue=NONE))
+    for q, s, span in sides:
+        if span is None and s:
+            found.append(q / s)
+        elif span is None and q * sign > 0:
+            return None
+    for corner in product(*((0, span or 0) for *_, span in sides)):
+        top = over.at + sum(q * k for (q, *_), k in zip(sides, corner, strict=True))
+        bottom = under.at + sum(s * k for (_, s, _), k in zip(sides, corner, strict=True))
+        found.append(top / bottom)
+    return flat(max(found) if sign > 0 else min(found))

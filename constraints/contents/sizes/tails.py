@@ -1,9 +1,10 @@
 """Bounds of the elements of tensors at all sizes from some number on.
 
-Of a size n from N on, a bound is linear: a number at N, and by how much it rises with n. There are bounds of
-all elements, and numbers that some element reaches: an index is invalid wherever some element reaches beyond
-the table. The elements of a tensor that grows stay as it grows: the range of n + 1 has all numbers of the
-range of n, and so has whatever a function makes of each, so that the greatest is at least the one at N.
+Of sizes n from N on, a bound is linear: a number at N, and by how much it rises with each size. There are
+bounds of all elements, and numbers that some element reaches: an index is invalid wherever some element
+reaches beyond the table. The elements of a tensor that grows stay as it grows: the range of n + 1 has all
+numbers of the range of n, and so has whatever a function makes of each, so that the greatest is at least the
+one at N.
 """
 
 from __future__ import annotations
@@ -40,27 +41,28 @@ from .lines import (
     upper,
 )
 
+Box: TypeAlias = "Mapping[str, tuple[int, int | None]]"
+"""Ranges of sizes, by their names: from the first to the last, or all from the first on."""
+
 
 class Tail:
-    """The bounds of the elements of a program's tensors, for one size from a number on, or up to another."""
+    """The bounds of the elements of a program's tensors, for the sizes in a box."""
 
     def __init__(
         self,
         places: Places,
         laws: Mapping[str, Law],
-        name: str,
-        first: int,
-        last: int | None,
+        box: Box,
         arrays: Arrays | None,
     ) -> None:
         self.places = places
         self.laws = laws
-        self.name = name
-        self.first = first
-        self._span = None if last is None else last - first
+        self.box = box
+        self._spans = tuple([None if last is None else last - first for first, last in box.values()])
         self.arrays = arrays
-        """The elements at some n that is not greater than the first."""
-        self.begins_there = arrays is None or arrays.sizes[name] == first
+        """The elements at some n that are not greater than the first."""
+        firsts = {name: first for name, (first, _) in box.items()}
+        self.begins_there = arrays is None or firsts.items() <= arrays.sizes.items()
         """Whether what stays from the first n on stays from there on."""
         self._found: dict[int, Ends] = {}
 
@@ -192,9 +194,10 @@ class Tail:
 
     def _of_atom(self, atom: Symbol | Apply) -> tuple[Bound, Bound]:
         if isinstance(atom, Symbol):
-            if atom.name != self.name:
+            if atom.name not in self.box:
                 raise NotComputed
-            line = Line(Fraction(self.first), Fraction(1), self._span)
+            slopes = tuple([Fraction(name == atom.name) for name in self.box])
+            line = Line(Fraction(self.box[atom.name][0]), slopes, self._spans)
             return line, line
         args = [self.lines(arg) for arg in atom.args]
         if atom.op in ("min", "max"):

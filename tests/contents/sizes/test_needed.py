@@ -123,7 +123,7 @@ INDICES: Final[list[Callable[[Tensor], Tensor]]] = [
 
 def _within(bounds: tuple[Bound, Bound, Bound, Bound], numbers: list[int], further: int) -> bool:
     """Returns whether the bounds hold, at a number of sizes further than the first."""
-    at = [None if b is None else b.at + b.slope * further for b in bounds]
+    at = [None if b is None else b.at + sum(b.slopes) * further for b in bounds]
     low, high, top, bottom = at
     return all(
         (
@@ -163,7 +163,7 @@ def test_elements_and_their_bounds_are_those_of_torch(index: Callable[[Tensor], 
         compared += 1
         for first, last in tails if found.numbers else ():
             if first <= size and (last is None or size <= last):
-                ends = Tail(places, LAWS, "q", first, last, Arrays(places, {"q": first})).of(ref, time)
+                ends = Tail(places, LAWS, {"q": (first, last)}, Arrays(places, {"q": first})).of(ref, time)
                 bounds = (ends.low, ends.high, ends.top, ends.bottom)
                 assert _within(bounds, list(found.numbers), size - first), (size, first, last, ends)
     assert compared > 5
