@@ -19,7 +19,7 @@ from ...terms.dims import Dim, Term, UnknownSymbol, evaluate
 from ..computed import FUNCTIONS, NotComputed, Number, RangeOperand, held
 from ..dtypes import DIGITS, INTEGRAL
 from ..laws.calls import CASTS
-from ..places import Places, TensorCall
+from ..places import MadeValue, Places, TensorCall
 
 Sizes: TypeAlias = Mapping[str, int]
 Shape: TypeAlias = tuple[int, ...]
@@ -68,7 +68,8 @@ class Arrays:
             raise NotComputed
         if ref not in self._found:
             shape = self.shape(value)
-            if (plain := self._plain(value, shape, made is not None and made.op in ALIKE)) is None:
+            alike = made is not None and are_alike(self.places, made)
+            if (plain := self._plain(value, shape, alike)) is None:
                 if made is None:
                     raise NotComputed
                 op, args = made.op.rstrip("_"), self.places.args(made)
@@ -243,6 +244,14 @@ class ArrayCall(TensorCall):
         return RangeOperand(None, lambda i: numbers[int(i)], found.dtype)
 
 
+def are_alike(places: Places, made: MadeValue) -> bool:
+    """Returns whether what the data may choose for one element of a result they may choose for any."""
+    source = places.args(made).get("input")
+    value = places.program.value(source.id) if isinstance(source, Ref) else None
+    given = made.op in DRAWING or (isinstance(value, Tensor) and value.elements is None)
+    return given and (made.op, made.place) in ALIKE
+
+
 def _root(x: Number) -> float:
     if x < 0:
         raise NotComputed
@@ -283,8 +292,12 @@ def _positions(shape: Shape, strides: Sequence[int], first: int = 0) -> list[int
 
 
 Law: TypeAlias = Callable[[ArrayCall], Array]
-ALIKE: Final = frozenset("multinomial randint randint_like topk argsort randperm sort".split())
-"""Operators whose results have elements of which each may be any, for some data."""
+ALIKE: Final = frozenset(
+    ((op, 0) for op in "multinomial randint randint_like argsort randperm".split()),
+) | {("topk", 1), ("sort", 1), ("_unique2", 1)}
+"""Results of operators, by their numbers, with elements of which each may be any, for some data."""
+DRAWING: Final = frozenset("multinomial randint randint_like randperm".split())
+"""Those of them that look at no data."""
 
 
 # --- makers ------------------------------------------------------------------------------------------------

@@ -16,10 +16,22 @@ from ...terms.dims import Dim, Term
 from ..computed import NotComputed
 from ..dtypes import DIGITS, INTEGRAL
 from ..shaping import is_permutation
-from .arrays import ALIKE, DoesNotRun
+from .arrays import DoesNotRun
 from .functions import FUNCTIONS, at_most
 from .held import rounded, stored
-from .lines import Ends, Growth, constant, flat, greater, less, lower, product_above, product_below, upper
+from .lines import (
+    Ends,
+    Growth,
+    constant,
+    flat,
+    greater,
+    less,
+    lower,
+    product_above,
+    product_below,
+    single,
+    upper,
+)
 from .tails import EndsCall, Law
 
 
@@ -32,9 +44,11 @@ def _moved(call: EndsCall) -> Ends:
     growth = ends.growth if kept else min(ends.growth, Growth.BAG)
     growth = min(growth, Growth.NUMBERS) if call.op == "_unique2" else growth
     grown = [tuple(map(call.tail.rises, one.shape)) for one in (value, call.result)]
-    return replace(ends, growth=growth if all(all(one) for one in grown) else Growth.NOTHING, root=None)
+    growth = growth if all(all(one) for one in grown) else Growth.NOTHING
+    return replace(ends, growth=growth, root=None, alike=ends.alike and call.op not in ORDERING)
 
 
+ORDERING: Final = frozenset("sort _unique2".split())
 KEEPING: Final = frozenset("clone contiguous detach alias unsqueeze expand t transpose reshape view".split())
 """Operators that move elements to places that do not depend on n."""
 SHAPED: Final = frozenset("reshape view".split())
@@ -57,16 +71,16 @@ def _item(call: EndsCall) -> Ends:
     column = len(items) == 2 and _is_whole(items[:1]) and type(items[1]) is int
     row = len(items) == 1 and type(items[0]) is int and made is not None and made.op in TRIANGLES
     if row or (column and made is not None and made.op in ROWS and made.place == 0):
-        return replace(ends.loose, growth=min(ends.growth, Growth.BAG))
+        return replace(ends.loose, growth=ends.growth if row else min(ends.growth, Growth.BAG))
     if len(items) == 1 and len(value.shape) == 1 and ends.growth == Growth.PLACES and _goes_on(items[0]):
         return replace(ends.loose, growth=Growth.PLACES)
     last = items == (Slice(-1),) or items == (-1,)
     if last and made is not None and made.op in RISING and made.place == 0 and not ends.chosen:
         greatest = greater(ends.low, ends.top)
         return Ends(greatest, ends.high, greatest, ends.high)
-    if made is not None and made.op in ALIKE and not any(isinstance(item, Ref) for item in items):
-        return replace(ends.loose, top=ends.top, bottom=ends.bottom, chosen=True)
-    return ends.loose
+    if all(n == 1 for n in value.shape) and call.tail.has_elements(call.result):
+        return ends
+    return replace(ends, alike=False).loose if any(isinstance(item, Ref) for item in items) else ends.loose
 
 
 def _is_whole(items: Iterable[Any]) -> bool:
@@ -104,9 +118,14 @@ def _rows(call: EndsCall) -> Ends:
 
 
 def _triangle(call: EndsCall) -> Ends:
-    sizes = [call.args.get(name, 0) for name in ("row", "col", "offset")]
-    rising = all(isinstance(n, int | Term) and call.tail.rises(n) for n in sizes[:2])
-    return Ends(growth=Growth.BAG if rising and isinstance(sizes[2], int) else Growth.NOTHING)
+    """Rows and columns, which stay where rows are added below: where each is as long as it may be."""
+    rows, columns, offset = (call.args.get(name, 0) for name in ("row", "col", "offset"))
+    if not isinstance(rows, int | Term) or not isinstance(columns, int | Term) or not isinstance(offset, int):
+        raise NotComputed
+    if not (call.tail.rises(rows) and call.tail.rises(columns)):
+        raise NotComputed
+    whole = call.op == "tril_indices" and call.places.at_least(columns - rows - offset, 0)
+    return Ends(growth=Growth.PLACES if whole else Growth.BAG)
 
 
 def _meshed(call: EndsCall) -> Ends:
@@ -137,6 +156,34 @@ def _joined(call: EndsCall) -> Ends:
     sure = all(isinstance(value, Tensor) and call.tail.has_elements(value) for value in values)
     found_ends = together if sure else together.loose
     return replace(found_ends, growth=growth, root=None)
+
+
+def _padded(call: EndsCall) -> Ends:
+    """The elements, with a number before and after them."""
+    ends, sides, value = call.ends(), call.args.get("pad"), call.args.get("value")
+    around = call.ends_of(0 if value is None else value)
+    if call.args.get("mode", "constant") not in (None, "constant") or not isinstance(sides, tuple):
+        raise NotComputed
+    if ends.wild or not all(type(side) is int and side >= 0 for side in sides):
+        raise NotComputed
+    low, high = lower(ends.low, around.low), upper(ends.high, around.high)
+    if not any(sides) or not call.tail.has_elements(call.operand()):
+        return Ends(low, high, chosen=ends.chosen)
+    top, bottom = greater(ends.top, around.top), less(ends.bottom, around.bottom)
+    growth = Growth.NOTHING if ends.chosen else min(ends.growth, around.growth, Growth.BAG)
+    return Ends(low, high, top, bottom, growth, chosen=ends.chosen)
+
+
+def _on_diagonal(call: EndsCall) -> Ends:
+    """The elements of a vector, and zeros where there are several."""
+    ends, value = call.ends(), call.operand()
+    if ends.wild or ends.chosen or len(value.shape) != 1 or call.args.get("diagonal", 0) != 0:
+        raise NotComputed
+    low, high, zero = lower(ends.low, flat(0)), upper(ends.high, flat(0)), flat(0)
+    top, bottom = greater(ends.top, zero), less(ends.bottom, zero)
+    several = flat(2).is_below(call.tail.lines(value.shape[0])[0] or zero)
+    found = Ends(low, high, top, bottom) if several else Ends(low, high)
+    return replace(found, growth=min(ends.growth, Growth.BAG))
 
 
 def _made(call: EndsCall) -> Ends:
@@ -259,6 +306,8 @@ def _product_of(call: EndsCall) -> Ends:
     if all(n == 1 for n in value.shape):
         return ends
     whole = call.args.get("dim") is None or len(value.shape) <= 1
+    if single(ends) in (0, 1) and not ends.wild and call.tail.has_elements(value):
+        return constant(single(ends) or 0)
     if whole and ends.growth >= Growth.BAG and not ends.wild and call.dtype == "int64":
         try:
             arrays = call.tail.arrays
@@ -299,7 +348,10 @@ def _extreme(greatest: bool) -> Law:
         if all(n == 1 for n in value.shape):
             return ends
         if not whole or ends.chosen:
-            return Ends(ends.low, ends.high, chosen=ends.chosen)
+            some = call.tail.has_elements(value)
+            top, bottom = (ends.top, None) if greatest else (None, ends.bottom)
+            found = Ends(ends.low, ends.high, top if some else None, bottom if some else None)
+            return replace(found, chosen=ends.chosen)
         if greatest:
             low = greater(ends.low, ends.top)
             return Ends(low, ends.high, low, ends.high)
@@ -333,6 +385,8 @@ LAWS: Final[Mapping[str, Law]] = {
     **dict.fromkeys("zeros ones zeros_like ones_like eye".split(), _unit),
     **dict.fromkeys("argsort randperm sort".split(), _shuffled),
     "meshgrid": _meshed,
+    **dict.fromkeys(("pad", "constant_pad_nd"), _padded),
+    "diag": _on_diagonal,
     **dict.fromkeys(("cat", "stack"), _joined),
     **dict.fromkeys("tensor as_tensor full new_full".split(), _made),
     "arange": _arange,

@@ -20,6 +20,7 @@ from .lines import (
     Ends,
     Growth,
     Line,
+    constant,
     flat,
     greater,
     less,
@@ -61,7 +62,9 @@ def _by_element(law: Callable[[EndsCall], Ends], *names: str) -> Law:
         chosen = any(call.is_chosen(name) for name in names)
         if chosen and not all(call.is_chosen(name) or call.is_single(name) for name in names):
             raise NotComputed
-        found = replace(law(call), growth=growth, root=root, chosen=chosen)
+        several = [name for name in names if call.args.get(name) is not None and not call.is_single(name)]
+        alike = len(several) == 1 and call.ends(several[0]).alike
+        found = replace(law(call), growth=growth, root=root, chosen=chosen, alike=alike)
         exact = call.op not in ("mul", "div") or all(map(call.is_exact, names))
         whole = call.op in CASTS and call.operand().dtype in INTEGRAL
         if call.dtype in DIGITS:
@@ -77,6 +80,8 @@ def _sum(call: EndsCall, sign: int = 1, names: tuple[str, str] = ("input", "othe
     if call.args.get("alpha", 1) != 1:
         raise NotComputed
     one, other = (call.held(name) for name in names)
+    if sign < 0 and _is_own_extreme(call, names):
+        return constant(0)
     other = other.negated if sign < 0 else other
     if one.wild and other.wild:
         raise NotComputed
@@ -90,6 +95,16 @@ def _sum(call: EndsCall, sign: int = 1, names: tuple[str, str] = ("input", "othe
         top, bottom = plus(one.top, other.top), plus(one.bottom, other.bottom)
     low, high = plus(one.low, other.low), plus(one.high, other.high)
     return Ends(low, high, top, bottom, wild=one.wild or other.wild)
+
+
+def _is_own_extreme(call: EndsCall, names: tuple[str, str]) -> bool:
+    """Returns whether the second of two integers is the least or the greatest of the first one alone."""
+    one, other = (call.args.get(name) for name in names)
+    made = call.places.program.made(other.id) if isinstance(other, Ref) else None
+    if made is None or not isinstance(other, Ref) or call.dtype not in INTEGRAL:
+        return False
+    same = made.op in ("min", "max", "amin", "amax") and call.places.args(made).get("input") == one
+    return same and call.is_single(names[0]) and call.places.is_as_made(other.id, call.time)
 
 
 def _all_meet(call: EndsCall, names: Iterable[str]) -> bool:
@@ -135,16 +150,11 @@ def _of_corners(one: Ends, other: Ends) -> Ends:
 def _divided(call: EndsCall) -> Ends:
     mode = call.args.get("rounding_mode")
     one, other = call.ends("input"), call.ends("other")
-    if mode == "trunc" and not one.natural:
-        raise NotComputed
-    low = other.low
-    if low is not None and low == other.high and low.constant and low.at < 0:
-        if mode != "trunc":
-            one, other, mode = one.negated, other.negated, mode
-        else:
-            return _floored(quotient(one, other.negated)).negated
+    by = single(other)
+    if by is not None and by < 0:
+        one, other = one.negated, other.negated
     found = quotient(one, other)
-    return found if mode is None else _floored(found)
+    return found if mode is None else _to_whole(found, math.floor if mode == "floor" else math.trunc)
 
 
 def _floored(ends: Ends) -> Ends:

@@ -8,7 +8,7 @@ from typing import Final
 
 from ..computed import NotComputed, held
 from ..dtypes import DIGITS, INTEGRAL
-from .lines import Bound, Ends, Line, flat
+from .lines import Bound, Ends, Line, flat, less
 
 INFINITY: Final = 1 << 200
 """Stands for infinity."""
@@ -59,6 +59,8 @@ def wrapped(ends: Ends, dtype: str) -> Ends:
         return ends
     if ends.wild:
         raise NotComputed
+    if ends.natural:  # what wraps becomes less
+        return replace(ends, low=flat(least), high=less(flat(most), ends.high), top=None, bottom=None)
     return replace(ends, low=flat(least), high=flat(most), top=None, bottom=None)
 
 

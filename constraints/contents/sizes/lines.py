@@ -6,14 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from fractions import Fraction
-from functools import partial
 from itertools import product, zip_longest
 from typing import Final, TypeAlias
 
 from ..computed import NotComputed
 
 FARTHEST: Final = 1 << 25
-"""Sizes from this one on are not told apart."""
+"""What integers of 64 bits hold for sizes up to this one they are assumed to hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +161,8 @@ class Ends:
     wild: bool = False
     chosen: bool = False
     """Whether the data choose the elements, which reach `top` and `bottom` for some data."""
+    alike: bool = False
+    """Whether what the data may choose for one element they may choose for any."""
 
     def mapped(self, law: Callable[[Line], Bound]) -> Ends:
         """Returns the bounds of a function of the elements that does not fall, which takes bounds to bounds.
@@ -197,7 +198,8 @@ class Ends:
     @property
     def loose(self) -> Ends:
         """Returns the bounds of some of the elements."""
-        return replace(self, top=None, bottom=None, growth=Growth.NOTHING, root=None)
+        found = replace(self, growth=Growth.NOTHING, root=None)
+        return replace(found, chosen=True) if self.alike else replace(found, top=None, bottom=None)
 
 
 def constant(number: Fraction | int | float) -> Ends:
@@ -231,14 +233,15 @@ def quotient(one: Ends, other: Ends) -> Ends:
         raise NotComputed
     if low == high and low.constant:
         return scaled(one, 1 / low.at)
-    if low != high:
-        if not one.natural:
-            raise NotComputed
-        most = None if one.high is None else one.high.most
-        return Ends(flat(0), None if most is None else flat(most / low.at))
-    above = partial(_ratio, under=low, sign=1)
-    below = partial(_ratio, under=low, sign=-1)
-    return Ends(below(one.low), above(one.high), below(one.top), above(one.bottom))
+    if low != high and not (one.natural and high is not None and high.rises):
+        raise NotComputed
+    least, most = high if low != high and high is not None else low, low
+    return Ends(
+        _ratio(one.low, least, -1),
+        _ratio(one.high, most, 1),
+        _ratio(one.top, least, -1),
+        _ratio(one.bottom, most, 1),
+    )
 
 
 def _ratio(over: Bound, under: Line, sign: int) -> Bound:

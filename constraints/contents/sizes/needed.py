@@ -23,7 +23,7 @@ from ..computed import NotComputed
 from ..places import Places
 from .arrays import MOST, Array, Arrays, DoesNotRun
 from .bounds import LAWS
-from .lines import FARTHEST, Bound, Ends, Line, flat
+from .lines import Bound, Ends, Line, flat
 from .tails import Box, Tail
 
 ANCHORS: Final = (140, 70, 36, 20, 6)
@@ -32,6 +32,8 @@ FEW: Final = 8
 """At most so many sizes in a row are looked at one by one."""
 MOST_GROUPS: Final = 72
 """At most this many boxes of sizes are told apart in a requirement."""
+LAST_CUT: Final = 1 << 40
+"""Sizes from this one on are not told apart."""
 MOST_BOXES: Final = 400
 """At most so many are looked at."""
 MOST_SIZES: Final = 3
@@ -165,7 +167,7 @@ class _Search:
         name = max(box, key=lambda name: _urgency(*box[name]))
         first, last = box[name]
         cut = max(4 * first, FEW) if last is None else max(first + 1, math.isqrt(max(first, 1) * last))
-        if first == last or (last is None and cut > FARTHEST):
+        if first == last or (last is None and cut > LAST_CUT):
             return None
         rest = self._over({**box, name: (cut, last)})
         before = None if rest is None else self._over({**box, name: (first, cut - 1)})
@@ -236,8 +238,6 @@ class _Search:
         """Returns the condition under which the elements are valid at all sizes from a number on; None where
         bounds do not tell it.
         """
-        if self.limits.ignored is not None and not (ends.natural and self.limits.ignored < 0):
-            return None
         sides = (self._of_side(ends.high, ends.top, self.limits.high, 1, tail),
                  self._of_side(ends.low, ends.bottom, self.limits.low, -1, tail))
         if False in sides:
@@ -250,8 +250,10 @@ class _Search:
         """Returns the condition under which no element lies beyond a limit."""
         if limit is None:
             return True
-        limit = sign * limit
+        limit, ignored = sign * limit, self.limits.ignored
         bound, reached = (None if one is None else one.times(sign) for one in (all_, some))
+        if reached is not None and ignored is not None and not flat(sign * ignored + 1).is_below(reached):
+            reached = None  # what is reached may be the number that is ignored
         if reached is not None and flat(BEYOND).is_below(reached):
             return False
         if symbols(limit) <= set(self.names):

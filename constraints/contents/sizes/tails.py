@@ -22,7 +22,7 @@ from ..computed import NotComputed
 from ..dtypes import DIGITS, INTEGRAL
 from ..places import Places, TensorCall
 from ..values import extremes
-from .arrays import Arrays, DoesNotRun
+from .arrays import Arrays, DoesNotRun, are_alike
 from .held import rounded
 from .lines import (
     Bound,
@@ -81,6 +81,7 @@ class Tail:
         if made is not None:
             op, args = made.op.rstrip("_"), self.places.args(made)
             found = EndsCall(self.places, op, args, value, made.place, made.time, self, ref).bounds()
+            found = replace(found, alike=found.alike or are_alike(self.places, made))
         plain = self._plain(value)
         if plain is not None and not found.wild:
             found = Ends(
@@ -91,6 +92,7 @@ class Tail:
                 max(plain.growth, found.growth),
                 found.root,
                 chosen=plain.chosen or found.chosen,
+                alike=found.alike,
             )
         if found.growth and not found.wild and self.arrays is not None:
             try:
