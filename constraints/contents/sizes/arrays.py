@@ -625,7 +625,10 @@ def _part(call: ArrayCall) -> Array:
     (axis,) = _axes(call, call.args.get("dim", 0), len(array.shape))
     strides = _strides(array.shape)
     kept = [stride for a, stride in enumerate(strides) if a != axis]
-    at = _positions(call.shape, kept, strides[axis] * call.part)
+    number = call.whole("index", call.part)
+    if not -array.shape[axis] <= number < array.shape[axis]:
+        raise DoesNotRun
+    at = _positions(call.shape, kept, strides[axis] * (number % array.shape[axis]))
     return Array(call.shape, tuple([array.numbers[i] for i in at]), call.dtype)
 
 
@@ -739,7 +742,7 @@ LAWS: Final[Mapping[str, Law]] = {
     **dict.fromkeys(("cat", "stack"), _joined),
     **dict.fromkeys(("pad", "constant_pad_nd"), _padded),
     "diag": _on_diagonal,
-    "unbind": _part,
+    **dict.fromkeys(("unbind", "select"), _part),
     "sum": _reduced(sum, empty=True),
     "prod": _reduced(math.prod, empty=True),
     **dict.fromkeys(("max", "amax"), _reduced(max, empty=False)),

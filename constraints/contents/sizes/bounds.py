@@ -16,7 +16,6 @@ from ...terms.dims import Dim, Term
 from ..computed import NotComputed
 from ..dtypes import DIGITS, INTEGRAL
 from ..shaping import is_permutation
-from .arrays import DoesNotRun
 from .functions import FUNCTIONS, at_most
 from .held import rounded, stored
 from .lines import (
@@ -276,7 +275,9 @@ def _bucketed(call: EndsCall) -> Ends:
 
 
 def _sum_of(call: EndsCall) -> Ends:
-    """A sum of natural numbers is at least each of them, and at least as many times the least one."""
+    """A sum of natural numbers is at least each of them, and at least as many times the least one. It is at
+    least that of the ones that stay, of which one may be the greatest number that is reached.
+    """
     ends, value = call.ends(), call.operand()
     if not ends.natural or ends.wild or call.dtype not in INTEGRAL:
         raise NotComputed
@@ -290,6 +291,9 @@ def _sum_of(call: EndsCall) -> Ends:
     count = call.tail.lines(_count(value))
     low = product_below(count[0], ends.low) if count[0] and flat(0).is_below(count[0]) else flat(0)
     least = greater(greater(low, flat(0)), top)
+    if ends.growth >= Growth.BAG and (there := call.tail.numbers(call.args.get("input"), call.time)):
+        stays = flat(sum(there))
+        least = greater(greater(least, stays), top and top.plus(stays).plus(flat(-max(there))))
     return Ends(least, product_above(count[1], ends.high), least)
 
 
@@ -309,12 +313,9 @@ def _product_of(call: EndsCall) -> Ends:
     if single(ends) in (0, 1) and not ends.wild and call.tail.has_elements(value):
         return constant(single(ends) or 0)
     if whole and ends.growth >= Growth.BAG and not ends.wild and call.dtype == "int64":
-        try:
-            arrays = call.tail.arrays
-            if arrays is not None and not any(arrays.of(call.ref, call.time + 1).numbers):
-                return constant(0)
-        except DoesNotRun:
-            pass
+        there = call.tail.numbers(Ref(call.ref), call.time + 1)
+        if there and not any(there):
+            return constant(0)
     raise NotComputed
 
 
@@ -380,6 +381,7 @@ LAWS: Final[Mapping[str, Law]] = {
         _moved,
     ),
     "getitem": _item,
+    **dict.fromkeys(("select", "unbind"), lambda call: call.ends().loose),
     **dict.fromkeys(ROWS, _rows),
     **dict.fromkeys(TRIANGLES, _triangle),
     **dict.fromkeys("zeros ones zeros_like ones_like eye".split(), _unit),

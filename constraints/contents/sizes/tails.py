@@ -10,15 +10,15 @@ one at N.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, TypeAlias
 
 from ...ir.language import Affine, Pieces, Quotient, Span, Tensor
-from ...ir.program import Ref
+from ...ir.program import Argument, Ref
 from ...terms.dims import Apply, Dim, Symbol, Term
-from ..computed import NotComputed
+from ..computed import NotComputed, Number
 from ..dtypes import DIGITS, INTEGRAL
 from ..places import Places, TensorCall
 from ..values import extremes
@@ -94,16 +94,11 @@ class Tail:
                 chosen=plain.chosen or found.chosen,
                 alike=found.alike,
             )
-        if found.growth and not found.wild and self.arrays is not None:
-            try:
-                there = self.arrays.of(ref, time).numbers
-            except (NotComputed, DoesNotRun):
-                there = ()
-            if there:
-                least, most = flat(min(there)), flat(max(there))
-                found = replace(found, top=greater(found.top, most), bottom=less(found.bottom, least))
-                if found.growth >= Growth.BAG and all(type(size) is int for size in value.shape):
-                    found = replace(found, low=least, high=most, top=most, bottom=least)
+        if found.growth and not found.wild and (there := self.numbers(Ref(ref), time)):
+            least, most = flat(min(there)), flat(max(there))
+            found = replace(found, top=greater(found.top, most), bottom=less(found.bottom, least))
+            if found.growth >= Growth.BAG and all(type(size) is int for size in value.shape):
+                found = replace(found, low=least, high=most, top=most, bottom=least)
         if found.root is None:
             found = replace(found, root=ref)
         same = single(found) is not None and not found.wild
@@ -113,6 +108,15 @@ class Tail:
             low, high = greater(found.low, found.top), less(found.high, found.bottom)
             found = replace(found, low=low, high=high, top=low, bottom=high)
         return found
+
+    def numbers(self, operand: Argument, time: int) -> Sequence[Number]:
+        """Returns the elements at the sizes that are not greater than the first; none where not known."""
+        if self.arrays is None or not isinstance(operand, Ref):
+            return ()
+        try:
+            return self.arrays.of(operand.id, time).numbers
+        except (NotComputed, DoesNotRun):
+            return ()
 
     def _plain(self, value: Tensor) -> Ends | None:
         """Returns the bounds where facts about all elements tell them."""
