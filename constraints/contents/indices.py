@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -198,9 +198,8 @@ def require_in_range(c: Context, op: str, named: Named, unchecked: Formula) -> N
         if pieces is None or not is_settled(c, pieces, -size if wraps else 0, size - 1):
             given = named["target"] if op in LOSSES else index
             ignored = named.get("ignore_index", -100) if op in LOSSES else None
-            if _require_computed(c, given, size, wraps, ignored, empty, error):
-                continue
-            if _require_sized(c, given, size, wraps, ignored, empty, error):
+            reason, low = f"indices, computed one by one, into a size of {size}", -size if wraps else 0
+            if require_followed(c, given, low, size - 1, reason, empty, error, ignored):
                 continue
         if pieces is None or pieces.roundings:
             reason = f"{op} is given indices that the sizes decide, in a way that is not followed"
@@ -272,50 +271,33 @@ def require_some(c: Context, op: str, operand: Any, low: Dim | None, high: Dim |
         approximate(c, f"{op} is given elements that are valid for no data", any_of((*empty, valid)))
 
 
-def _require_computed(
+def require_followed(
     c: Context,
-    index: Tensor,
-    size: Dim,
-    wraps: bool,
-    ignored: int | None,
-    empty: list[Formula],
-    error: type[Exception],
+    operand: Tensor,
+    low: Dim | None,
+    high: Dim | None,
+    reason: str,
+    empty: Iterable[Formula],
+    error: type[Exception] = RuntimeError,
+    ignored: int | None = None,
 ) -> bool:
-    """Requires that each number that becomes an index of a table of known size is a valid one. Returns
-    whether that says it all.
+    """Requires that elements, which are computed one by one or size by size, lie between two numbers, except
+    one that is `ignored`, and except at the sizes in `empty`. Returns whether they are computed.
     """
-    if not isinstance(size, int):
-        return False
-    rows, bottom = size, -size if wraps else 0
-    found = c.computed(index)
-    valid = [one.valid(lambda x: bottom <= x < rows or x == ignored) for one in found]
-    if not found or None in valid:
-        return False
-    for one, needed in zip(found, valid, strict=True):
-        if needed is not None and not c.certain(needed := any_of((needed, *empty))):
-            reason = f"indices, computed one by one, into a size of {size}"
-            c.require(needed, reason, error, by_data=one.by_data)
-    return True
+    found: Sequence[tuple[Formula | None, bool]] = ()
+    if isinstance(low, int | None) and isinstance(high, int | None):
 
+        def is_valid(x: float) -> bool:
+            return x == ignored or ((low is None or x >= low) and (high is None or x <= high))
 
-def _require_sized(
-    c: Context,
-    index: Tensor,
-    size: Dim,
-    wraps: bool,
-    ignored: int | None,
-    empty: list[Formula],
-    error: type[Exception],
-) -> bool:
-    """Requires that the indices that one size decides are valid, found size by size. Returns whether that
-    says it all.
-    """
-    found = c.needed(index, -size if wraps else 0, size - 1, ignored)
-    if found is None:
-        return False
-    condition, by_data = found
-    if not c.certain(needed := any_of((condition, *empty))):
-        c.require(needed, f"indices, computed size by size, into a size of {size}", error, by_data=by_data)
+        found = [(one.valid(is_valid), one.by_data) for one in c.computed(operand)]
+    if not found or any(needed is None for needed, _ in found):
+        found = [c.needed(operand, low, high, ignored) or (None, False)]
+    for needed, by_data in found:
+        if needed is None:
+            return False
+        if not c.certain(needed := any_of((needed, *empty))):
+            c.require(needed, reason, error, by_data=by_data)
     return True
 
 

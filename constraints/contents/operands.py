@@ -17,7 +17,15 @@ from ..terms.formula import Formula, all_of, any_of, eq, ge, le, ne, negate
 from .cycles import is_run
 from .dtypes import INTEGRAL, WHOLE, width
 from .functions import Corners, corners, settled
-from .indices import INDICES, approximate, is_settled, require_data, require_in_range, require_some
+from .indices import (
+    INDICES,
+    approximate,
+    is_settled,
+    require_data,
+    require_followed,
+    require_in_range,
+    require_some,
+)
 from .laws.arithmetic import require_exact
 from .laws.calls import CASTS, NamedCall, of_number
 from .laws.makers import drawn_between
@@ -304,10 +312,12 @@ def _require_between(
     if isinstance(operand, float) and not isinstance(high, Term):
         fits = (low is None or operand >= low) and (high is None or operand <= high)
         return c.require(fits, f"{op} takes numbers of {limits}")
-    if not isinstance(high, Term) and _require_computed(c, op, operand, low, high, limits, unchecked):
-        return
-    if _require_sized(c, op, operand, low, high, limits, unchecked):
-        return
+    if isinstance(operand, Tensor) and operand.elements is not None and operand.dtype in INTEGRAL:
+        pieces, reason = pieces_of(of(operand), operand.shape), f"{op} takes elements of {limits}"
+        none = (unchecked, eq(product(operand.shape), 0))
+        settled_by_pieces = pieces is not None and is_settled(c, pieces, low, high)
+        if not settled_by_pieces and require_followed(c, operand, low, high, reason, none):
+            return
     for piece, ends, nowhere in _parts(c, op, operand, operand, unchecked):
         inside = all_of(
             (
@@ -316,43 +326,6 @@ def _require_between(
             )
         )
         _require(c, any_of((inside, *nowhere)), piece.attained, f"{op} takes elements of {limits}", operand)
-
-
-def _require_computed(
-    c: Context, op: str, operand: Any, low: int | None, high: int | None, limits: str, unchecked: Formula
-) -> bool:
-    """Requires that each number that becomes an element is allowed. Returns whether that says it all."""
-    if not isinstance(operand, Tensor) or operand.elements is None or operand.dtype not in INTEGRAL:
-        return False
-    pieces = pieces_of(of(operand), operand.shape)
-    if pieces is not None and is_settled(c, pieces, low, high):
-        return False
-    found = c.computed(operand)
-    valid = [one.valid(lambda x: (low is None or x >= low) and (high is None or x <= high)) for one in found]
-    if not found or None in valid:
-        return False
-    none = any_of((unchecked, eq(product(operand.shape), 0)))
-    for one, needed in zip(found, valid, strict=True):
-        if needed is not None and not c.certain(needed := any_of((needed, none))):
-            c.require(needed, f"{op} takes elements of {limits}", by_data=one.by_data)
-    return True
-
-
-def _require_sized(
-    c: Context, op: str, operand: Any, low: int | None, high: Dim | None, limits: str, unchecked: Formula
-) -> bool:
-    """Requires that the elements that one size decides are allowed, found size by size."""
-    if not isinstance(operand, Tensor) or operand.elements is None or operand.dtype not in INTEGRAL:
-        return False
-    pieces = pieces_of(of(operand), operand.shape)
-    if pieces is not None and is_settled(c, pieces, low, high):
-        return False
-    if (found := c.needed(operand, low, high)) is None:
-        return False
-    condition, by_data = found
-    if not c.certain(needed := any_of((condition, unchecked, eq(product(operand.shape), 0)))):
-        c.require(needed, f"{op} takes elements of {limits}", by_data=by_data)
-    return True
 
 
 def _require_divisor(c: Context, op: str, named: Named, result: Any) -> None:

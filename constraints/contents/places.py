@@ -73,8 +73,8 @@ class PlacedValues(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class PlacedCall:
-    """A call, the place in its result that is asked for, and how many calls may still be looked at."""
+class TensorCall:
+    """A call of a program that returns a tensor, the result number `part` of several."""
 
     places: Places
     op: str
@@ -82,12 +82,22 @@ class PlacedCall:
     result: Tensor
     part: int
     time: int
-    depth: int
+
+    @property
+    def dtype(self) -> str:
+        return self.result.dtype or ""
 
     def tensor(self, name: str) -> Tensor | None:
         found = self.args.get(name)
         value = self.places.program.value(found.id) if isinstance(found, Ref) else None
         return value if isinstance(value, Tensor) else None
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedCall(TensorCall):
+    """A call of which elements of the result are asked for, and how many calls may still be looked at."""
+
+    depth: int
 
     @property
     def shape(self) -> Shape:

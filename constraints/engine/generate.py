@@ -25,14 +25,14 @@ from ..contents.indices import NO_DATA, SAME_DATA
 from ..contents.laws.calls import CASTS
 from ..contents.masks import number_of_true, one_value
 from ..contents.operands import require_elements
-from ..contents.outcomes.choices import Choice, choice_of, of_each_choice
+from ..contents.outcomes.choices import Asked, Choice, Sought, choice_of, of_each_choice
 from ..contents.outcomes.dataless import Dataless, less
 from ..contents.outcomes.fixed import comparison, equality, number_of_results
 from ..contents.outcomes.ranges import OPEN, Outlook, Range, Ranges, Usual, compared, range_of
 from ..contents.outcomes.singular import may_be_singular
 from ..contents.outcomes.trials import Truth
 from ..contents.places import CUTTING, Places, is_exact, referring
-from ..contents.sized import Limits, needed
+from ..contents.sizes.needed import Limits, needed
 from ..contents.traits import Contents, is_sparse
 from ..contents.values import extremes, stored, ways_of
 from ..contents.values import fitted as fitted_to
@@ -301,7 +301,7 @@ class Generator:
     known: Known = field(init=False)
     """The same facts, as a key to cached answers."""
     _learnt: list[Formula] = field(default_factory=list)
-    _choices: dict[str, Choice] = field(default_factory=dict)
+    _choices: dict[str, Choice | Sought] = field(default_factory=dict)
     _ratios: dict[int, Mapping[str, Quotient]] = field(default_factory=dict)
     """The quotients of sizes that a call is given, by the number of its node, which only says that they are
     floats.
@@ -353,15 +353,15 @@ class Generator:
         if self.equations:
             formula = self.equations.simplify_formula(formula)
         if not by_data and self._choices and (each := self._of_each_choice(formula)) is not None:
-            self.require(each[0], reason, error, by_data=True)
-            if each[1].whole:
+            self.require(each.condition, reason, error, by_data=each.by_data)
+            if each.whole:
                 return
         if not self.bounds.certain(formula):
             constraint = Constraint(formula, reason, self.node, by_data=by_data, error=error)
             self.said.constraints.append(constraint)
             self.learn(formula)
 
-    def _of_each_choice(self, formula: Formula) -> tuple[Formula, Choice] | None:
+    def _of_each_choice(self, formula: Formula) -> Asked | None:
         """Returns what a requirement asks of all choices of the data, if no branch has told them apart."""
         spoken_of = free_symbols(formula) & self.said.unbacked.keys()
         if len(spoken_of) != 1:
@@ -652,7 +652,7 @@ class Generator:
             span = extremes(tensor) if way is None else way
             low, high = (span.low, span.high) if span else (None, None)
             number = self.fresh("data", low, high)
-            if self._places() is not None and (choice := choice_of(tensor, self.at_least)) is not None:
+            if (choice := self._choice(tensor)) is not None:
                 self._choices["".join(symbols(number))] = choice
             if low != high or low is None:
                 known, rest = self.without_data(tensor)
@@ -664,6 +664,20 @@ class Generator:
             return number
 
         return contents.number("data", contents.ref(tensor), make) if found is None else found
+
+    def _choice(self, tensor: Tensor) -> Choice | Sought | None:
+        """Returns what is known of the only element of a tensor."""
+        places, ref, time = self._places(), self.contents.name_of(tensor), self.node
+        if places is None:
+            return None
+        choice = choice_of(tensor, self.at_least)
+        if ref is None or tensor.elements is None or (choice is not None and choice.whole):
+            return choice
+
+        def between(low: Dim | None, high: Dim | None) -> tuple[Formula, bool] | None:
+            return needed(places, ref, time, Limits(low, high), self.said.unbacked)
+
+        return Sought(between)
 
     def forget_data(self) -> None:
         """Takes back some sizes that the data decided: their names may be used again."""

@@ -2,16 +2,18 @@
 
 Each choice has to be valid, as it has for an index. A requirement that holds of the numbers of an interval,
 as `k < n` does, holds of all choices if it holds of the least and the greatest, which both occur for some
-data. So it becomes one on sizes.
+data. So it becomes one on sizes. When a number lies between two others may also be sought size by size, as it
+is for elements that become indices.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ...ir.language import Tensor
-from ...terms.dims import Atom, Dim, Symbol, coefficients
+from ...terms.dims import Atom, Dim, Symbol, coefficients, lone, symbols
 from ...terms.formula import And, Compare, Formula, Or, all_of, any_of, free_symbols, negate, rewrite
 from ..functions import AtLeast, corners, known
 from ..values import of, pieces_of
@@ -22,6 +24,23 @@ class Choice:
     """Numbers that occur for some data, each with its sizes; all others lie between them if `whole`."""
 
     numbers: tuple[tuple[Formula, Dim], ...]
+    whole: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Sought:
+    """A number made from sizes, or chosen by the data, of which it is found when it lies between two others:
+    the sizes at which it does, and whether the data choose it; None where that is not found.
+    """
+
+    between: Callable[[Dim | None, Dim | None], tuple[Formula, bool] | None]
+
+
+class Asked(NamedTuple):
+    """When a requirement holds, whether the data choose that, and whether it asks nothing else."""
+
+    condition: Formula
+    by_data: bool
     whole: bool
 
 
@@ -40,7 +59,7 @@ def choice_of(tensor: Tensor, at_least: AtLeast) -> Choice | None:
     return Choice(tuple(numbers), len(found) == len(pieces.pieces)) if numbers else None
 
 
-def of_each_choice(formula: Formula, choices: Mapping[str, Choice]) -> tuple[Formula, Choice] | None:
+def of_each_choice(formula: Formula, choices: Mapping[str, Choice | Sought]) -> Asked | None:
     """Returns the condition under which a requirement on one number holds of all the choices that are known;
     None where it is on another, or does not hold of an interval.
     """
@@ -51,8 +70,32 @@ def of_each_choice(formula: Formula, choices: Mapping[str, Choice]) -> tuple[For
     if not _is_of_interval(formula, name):
         return None
     choice = choices[name]
+    if isinstance(choice, Sought):
+        found = _sought(formula, name, choice)
+        return found and Asked(*found, whole=True)
     each = (any_of((negate(given), rewrite(formula, {name: number}))) for given, number in choice.numbers)
-    return all_of(each), choice
+    return Asked(all_of(each), by_data=True, whole=choice.whole)
+
+
+def _sought(formula: Formula, name: str, sought: Sought) -> tuple[Formula, bool] | None:
+    """Returns the sizes at which a formula holds of a number, and whether the data choose that."""
+    match formula:
+        case Compare(op, term) if name in free_symbols(formula):
+            factor = dict(coefficients(term)).get((Symbol(name),), 0)
+            rest = term - factor * lone(Symbol(name))
+            if not isinstance(factor, int) or factor == 0 or name in symbols(rest):
+                return None
+            if op == "==":
+                return sought.between(-factor * rest, -factor * rest) if abs(factor) == 1 else None
+            below = (None, rest // -factor) if factor < 0 else (-1 * (rest // factor), None)
+            return sought.between(*below) if op == ">=" else None
+        case And(parts) | Or(parts):
+            found = [_sought(part, name, sought) for part in parts]
+            together = all_of if isinstance(formula, And) else any_of
+            known = [one for one in found if one is not None]
+            whole = len(known) == len(found)
+            return (together(one for one, _ in known), any(data for _, data in known)) if whole else None
+    return formula, False
 
 
 def _is_of_interval(formula: Formula, name: str) -> bool:

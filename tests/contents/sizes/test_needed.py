@@ -5,6 +5,7 @@ against eager runs.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from typing import Any, Final
 from unittest import mock
 
@@ -15,10 +16,12 @@ from eager_runs import runs
 from torch import Tensor, arange
 
 from anyshape.constraints.contents import indices
-from anyshape.constraints.contents.arrays import Arrays, DoesNotRun
 from anyshape.constraints.contents.computed import NotComputed
 from anyshape.constraints.contents.places import Places
-from anyshape.constraints.contents.tails import Bound, Tail
+from anyshape.constraints.contents.sizes.arrays import Arrays, DoesNotRun
+from anyshape.constraints.contents.sizes.bounds import LAWS
+from anyshape.constraints.contents.sizes.lines import Bound
+from anyshape.constraints.contents.sizes.tails import Tail
 from anyshape.constraints.engine import generate
 from anyshape.typecheck import check
 
@@ -80,6 +83,15 @@ EXACT: Final[list[Target]] = [
     lambda x: torch.zeros(70)[torch.bucketize(torch.full((3,), 60), arange(n(x)))],
     lambda x: F.nll_loss(torch.zeros(n(x), 20), (arange(n(x)) ** 2 / 3).long()),
     lambda x: F.nll_loss(torch.zeros(n(x), 20), (arange(n(x)).half() * 3).long() - 100),
+    lambda x: F.nll_loss(torch.zeros(5, 8), torch.logspace(0, 2 * n(x), 5, base=2).long()),
+    lambda x: F.cross_entropy(torch.zeros(n(x), 10), (arange(n(x)) + 1).clamp(max=2).cumprod(0)),
+    lambda x: torch.zeros(9)[(torch.tril_indices(n(x) + 1, 2 * n(x))[0][:2].half() * n(x)).long()],
+    lambda x: torch.ones(n(x) * (n(x) + 1) // 2).repeat_interleave((-torch.triu_indices(n(x), n(x))).amin(0)),
+    lambda x: torch.zeros(9)[torch.div(arange(n(x)).sub(9), -3, rounding_mode="trunc")],
+    lambda x: x[torch.div(F.one_hot(arange(n(x)), n(x)).clamp(1, 2).prod(), -4, rounding_mode="trunc")],
+    lambda x: torch.zeros(7)[torch.diag(arange(n(x) + 1)).flip(0)],
+    lambda x: torch.zeros(7)[F.pad((arange(n(x)) ** 2).sqrt().long(), (0, 2), value=n(x) // 2)],
+    lambda x: x[(torch.tensor(n(x) // 2) * (3 / n(x))).long()],
 ]  # fmt: skip
 
 
@@ -116,12 +128,19 @@ INDICES: Final[list[Callable[[Tensor], Tensor]]] = [
     lambda x: torch.tensor([0, n(x), 3]).half().long().amin(0),
     lambda x: torch.combinations(arange(n(x)))[:, 0].fmod(4).unsqueeze(0),
     lambda x: arange(0, n(x), 0.5).long().clamp(2, 20).prod(),
+    lambda x: F.pad(torch.diag(arange(n(x))), (0, 1), value=-3).amax(0),
+    lambda x: torch.tril_indices(n(x), 2 * n(x), offset=1)[0].clamp(max=3).cumsum(0),
+    lambda x: torch.tril_indices(n(x), n(x) + 2, offset=3)[1].byte().sub(3).long(),
+    lambda x: torch.div(arange(n(x)).sub(9) * 2, 3, rounding_mode="trunc"),
+    lambda x: (arange(n(x)) * 40).char().long().amin(0),
+    lambda x: (arange(n(x)) * (7 / (n(x) // 2 + 1))).long().byte().long(),
+    lambda x: torch.tensor([n(x) // 3, 2 * n(x)]) // (n(x) // 2 + 1),
 ]  # fmt: skip
 
 
 def _within(bounds: tuple[Bound, Bound, Bound, Bound], numbers: list[int], further: int) -> bool:
     """Returns whether the bounds hold, at a number of sizes further than the first."""
-    at = [None if b is None else b.at + b.slope * further for b in bounds]
+    at = [None if b is None else b.at + sum(b.slopes) * further for b in bounds]
     low, high, top, bottom = at
     return all(
         (
@@ -136,7 +155,8 @@ def _within(bounds: tuple[Bound, Bound, Bound, Bound], numbers: list[int], furth
 def _asked(index: Callable[[Tensor], Tensor]) -> tuple[Places, int, int]:
     """Returns the program that computes the index, its reference, and the time at which it is used."""
     asked: list[tuple[Places, int, int]] = []
-    with mock.patch.multiple(indices, is_settled=lambda *_: False, _require_computed=lambda *_: False), \
+    with mock.patch.object(indices, "is_settled", return_value=False), \
+         mock.patch.object(generate, "chains_of", return_value=()), \
          mock.patch.object(generate, "needed", lambda *given: asked.append(given[:3])):  # fmt: skip
         check(lambda x: torch.zeros(50)[index(x)], "x: float32[q]", replay=False)
     return asked[-1]
@@ -160,7 +180,25 @@ def test_elements_and_their_bounds_are_those_of_torch(index: Callable[[Tensor], 
         compared += 1
         for first, last in tails if found.numbers else ():
             if first <= size and (last is None or size <= last):
-                ends = Tail(places, "q", first, last, Arrays(places, {"q": first})).of(ref, time)
+                ends = Tail(places, LAWS, {"q": (first, last)}, Arrays(places, {"q": first})).of(ref, time)
                 bounds = (ends.low, ends.high, ends.top, ends.bottom)
                 assert _within(bounds, list(found.numbers), size - first), (size, first, last, ends)
     assert compared > 5
+
+
+PAIRS: Final[list[Callable[[Tensor, Tensor], Any]]] = [
+    lambda x, y: torch.ones(n(x) + 1).repeat_interleave(F.pad((arange(n(x)) * (n(y) / n(x))).long(), (1, 0))),
+    lambda x, y: torch.zeros(300)[(arange(n(x)) % (2 * n(y)) + 1).half().long()],
+    lambda x, y: torch.zeros(n(x) + n(y))[(arange(n(x))[:, None] + arange(n(y))).flatten()],
+    lambda x, y: torch.zeros(n(x), n(y)).take(arange(n(x) * n(y)).abs().sqrt().long().byte().long()),
+    lambda x, y: torch.zeros(n(y))[torch.tensor([n(x) - 1, 3]).clamp(max=4)],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("target", PAIRS)
+def test_the_condition_on_two_sizes_is_exact(target: Callable[[Tensor, Tensor], Any]) -> None:
+    report = check(target, "x: float32[q]; y: float32[r]", replay=False)
+    assert report.verdict in ("proved", "refined", "refuted") and report.accepts.exact, report.to_text()
+    for q, r in product((1, 2, 3, 5, 8, 9, 150, 301, 700), repeat=2):
+        there = runs(lambda x: target(x, torch.zeros(r)), q)  # noqa: B023
+        assert report.accepts.holds(q=q, r=r) == there, (q, r, report.to_text())

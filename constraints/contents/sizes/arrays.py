@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, combinations, pairwise, product
 from typing import Any, Final, TypeAlias
 
-from ..ir.language import Affine, Dots, Piece, Pieces, Quotient, Slice, Span, Tensor
-from ..ir.program import Argument, Ref
-from ..terms.dims import Dim, Term, UnknownSymbol, evaluate
-from .computed import FUNCTIONS, NotComputed, Number, RangeOperand, held
-from .dtypes import DIGITS, INTEGRAL
-from .laws.calls import CASTS
-from .places import Places
+from ...ir.language import Affine, Dots, Piece, Pieces, Quotient, Slice, Span, Tensor
+from ...ir.program import Argument, Ref
+from ...terms.dims import Dim, Term, UnknownSymbol, evaluate
+from ..computed import FUNCTIONS, NotComputed, Number, RangeOperand, held
+from ..dtypes import DIGITS, INTEGRAL
+from ..laws.calls import CASTS
+from ..places import MadeValue, Places, TensorCall
 
 Sizes: TypeAlias = Mapping[str, int]
 Shape: TypeAlias = tuple[int, ...]
@@ -55,7 +55,7 @@ class Arrays:
     """The elements of a program's tensors at some sizes."""
 
     def __init__(self, places: Places, sizes: Sizes, most: int = MOST) -> None:
-        self._places = places
+        self.places = places
         self.sizes = sizes
         self._found: dict[int, Array] = {}
         self.left = most
@@ -63,24 +63,23 @@ class Arrays:
 
     def of(self, ref: int, time: int) -> Array:
         """Returns the elements of a value, as they are when the call number `time` is made."""
-        value, made = self._places.program.value(ref), self._places.program.made(ref)
-        if not isinstance(value, Tensor) or not self._places.is_as_made(ref, time):
+        value, made = self.places.program.value(ref), self.places.program.made(ref)
+        if not isinstance(value, Tensor) or not self.places.is_as_made(ref, time):
             raise NotComputed
         if ref not in self._found:
             shape = self.shape(value)
-            if (plain := self._plain(value, shape, made is not None and made.op in ALIKE)) is None:
+            alike = made is not None and are_alike(self.places, made)
+            if (plain := self._plain(value, shape, alike)) is None:
                 if made is None:
                     raise NotComputed
-                op, args = made.op.rstrip("_"), self._places.args(made)
-                plain = ArrayCall(self, ref, op, args, value, shape, made.place, made.time).result()
+                op, args = made.op.rstrip("_"), self.places.args(made)
+                call = ArrayCall(self.places, op, args, value, made.place, made.time, self, ref, shape)
+                plain = call.computed()
             self.left -= math.prod(shape) + 1
             if self.left < 0 or plain.shape != shape or plain.dtype != value.dtype:
                 raise NotComputed
             self._found[ref] = plain
         return self._found[ref]
-
-    def value(self, ref: int) -> Any:
-        return self._places.program.value(ref)
 
     def number(self, dim: Dim) -> int:
         try:
@@ -130,23 +129,14 @@ class Arrays:
 
 
 @dataclass(frozen=True, slots=True)
-class ArrayCall:
+class ArrayCall(TensorCall):
     """A call, with the shape of its result."""
 
     arrays: Arrays
     ref: int
-    op: str
-    args: Mapping[str, Argument]
-    value: Tensor
     shape: Shape
-    place: int
-    time: int
 
-    @property
-    def dtype(self) -> str:
-        return self.value.dtype or ""
-
-    def result(self) -> Array:
+    def computed(self) -> Array:
         """Returns the elements of the result."""
         if self.args.get("out") is not None:
             raise NotComputed
@@ -237,8 +227,8 @@ class ArrayCall:
     def _operand(self, name: str, argument: Argument) -> Any:
         if isinstance(argument, Ref):
             if (self.op, name) == ("type_as", "other"):
-                value = self.arrays.value(argument.id)
-                return RangeOperand(None, float, value.dtype or "", aside=True)
+                other = self.tensor(name)
+                return RangeOperand(None, float, other.dtype or "" if other else "", aside=True)
             return self.array(argument)
         return self._number(argument) if isinstance(argument, Term | Quotient) else argument
 
@@ -252,6 +242,14 @@ class ArrayCall:
             return RangeOperand(None, lambda x: one, found.dtype)
         numbers = found.numbers if chosen else _stretched(found, self.shape)
         return RangeOperand(None, lambda i: numbers[int(i)], found.dtype)
+
+
+def are_alike(places: Places, made: MadeValue) -> bool:
+    """Returns whether what the data may choose for one element of a result they may choose for any."""
+    source = places.args(made).get("input")
+    value = places.program.value(source.id) if isinstance(source, Ref) else None
+    given = made.op in DRAWING or (isinstance(value, Tensor) and value.elements is None)
+    return given and (made.op, made.place) in ALIKE
 
 
 def _root(x: Number) -> float:
@@ -294,8 +292,12 @@ def _positions(shape: Shape, strides: Sequence[int], first: int = 0) -> list[int
 
 
 Law: TypeAlias = Callable[[ArrayCall], Array]
-ALIKE: Final = frozenset("multinomial randint randint_like topk argsort randperm sort".split())
-"""Operators whose results have elements of which each may be any, for some data."""
+ALIKE: Final = frozenset(
+    ((op, 0) for op in "multinomial randint randint_like argsort randperm".split()),
+) | {("topk", 1), ("sort", 1), ("_unique2", 1)}
+"""Results of operators, by their numbers, with elements of which each may be any, for some data."""
+DRAWING: Final = frozenset("multinomial randint randint_like randperm".split())
+"""Those of them that look at no data."""
 
 
 # --- makers ------------------------------------------------------------------------------------------------
@@ -405,8 +407,8 @@ def _meshgrid(call: ArrayCall) -> Array:
     found = _tensors(call)
     if call.args.get("indexing") != "ij" or any(len(a.shape) != 1 for a in found):
         raise NotComputed
-    one = found[call.place]
-    numbers = (one.numbers[place[call.place]] for place in product(*map(range, call.shape)))
+    one = found[call.part]
+    numbers = (one.numbers[place[call.part]] for place in product(*map(range, call.shape)))
     return Array(call.shape, tuple(numbers), call.dtype)
 
 
@@ -419,7 +421,7 @@ def _one_hot(call: ArrayCall) -> Array:
 
 def _unique(call: ArrayCall) -> Array:
     array = call.array()
-    if call.place or call.args.get("dim") is not None or array.loose or array.near:
+    if call.part or call.args.get("dim") is not None or array.loose or array.near:
         raise NotComputed
     found = sorted(set(array.numbers))
     return Array((len(found),), tuple(found), call.dtype)
@@ -445,7 +447,7 @@ def _shuffled(call: ArrayCall) -> Array:
 
 
 def _sorted(call: ArrayCall) -> Array:
-    if call.place:
+    if call.part:
         return _shuffled(call)
     array = call.array()
     if len(call.shape) > 1 or array.loose or array.near:
@@ -623,7 +625,10 @@ def _part(call: ArrayCall) -> Array:
     (axis,) = _axes(call, call.args.get("dim", 0), len(array.shape))
     strides = _strides(array.shape)
     kept = [stride for a, stride in enumerate(strides) if a != axis]
-    at = _positions(call.shape, kept, strides[axis] * call.place)
+    number = call.whole("index", call.part)
+    if not -array.shape[axis] <= number < array.shape[axis]:
+        raise DoesNotRun
+    at = _positions(call.shape, kept, strides[axis] * (number % array.shape[axis]))
     return Array(call.shape, tuple([array.numbers[i] for i in at]), call.dtype)
 
 
@@ -643,7 +648,7 @@ def _reduced(law: Callable[[Iterable[Number]], Number], empty: bool) -> Law:
 
     def reduced(call: ArrayCall) -> Array:
         array, axis = call.array(), call.args.get("dim")
-        if array.near or array.dtype in DIGITS or call.place or call.args.get("other") is not None:
+        if array.near or array.dtype in DIGITS or call.part or call.args.get("other") is not None:
             raise NotComputed
         if array.loose and math.prod(array.shape) != 1:
             raise NotComputed
@@ -737,7 +742,7 @@ LAWS: Final[Mapping[str, Law]] = {
     **dict.fromkeys(("cat", "stack"), _joined),
     **dict.fromkeys(("pad", "constant_pad_nd"), _padded),
     "diag": _on_diagonal,
-    "unbind": _part,
+    **dict.fromkeys(("unbind", "select"), _part),
     "sum": _reduced(sum, empty=True),
     "prod": _reduced(math.prod, empty=True),
     **dict.fromkeys(("max", "amax"), _reduced(max, empty=False)),

@@ -1,0 +1,405 @@
+"""The bounds of the results of operators: a table of laws, and those of elements that are made, moved, or put
+together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any, Final
+
+from ...ir.language import Affine, Dots, Slice, Tensor
+from ...ir.program import Ref
+from ...terms.dims import Dim, Term
+from ..computed import NotComputed
+from ..dtypes import DIGITS, INTEGRAL
+from ..shaping import is_permutation
+from .functions import FUNCTIONS, at_most
+from .held import rounded, stored
+from .lines import (
+    Ends,
+    Growth,
+    constant,
+    flat,
+    greater,
+    less,
+    lower,
+    product_above,
+    product_below,
+    single,
+    upper,
+)
+from .tails import EndsCall, Law
+
+
+def _moved(call: EndsCall) -> Ends:
+    """The same elements, each at least once, and in their order only in a vector."""
+    ends, value = call.ends(), call.operand()
+    if call.part or value.dtype != call.dtype:
+        raise NotComputed
+    kept = call.op in KEEPING and (call.op not in SHAPED or len(value.shape) == len(call.result.shape) == 1)
+    growth = ends.growth if kept else min(ends.growth, Growth.BAG)
+    growth = min(growth, Growth.NUMBERS) if call.op == "_unique2" else growth
+    grown = [tuple(map(call.tail.rises, one.shape)) for one in (value, call.result)]
+    growth = growth if all(all(one) for one in grown) else Growth.NOTHING
+    return replace(ends, growth=growth, root=None, alike=ends.alike and call.op not in ORDERING)
+
+
+ORDERING: Final = frozenset("sort _unique2".split())
+KEEPING: Final = frozenset("clone contiguous detach alias unsqueeze expand t transpose reshape view".split())
+"""Operators that move elements to places that do not depend on n."""
+SHAPED: Final = frozenset("reshape view".split())
+
+
+def _item(call: EndsCall) -> Ends:
+    """Some of the elements. A column of rows that stay as n grows stays, too, and so do those of a vector
+    from one place on.
+    """
+    ends, value, index = call.ends(), call.operand(), call.args.get("index")
+    items = index if isinstance(index, tuple) else (index,)
+    if _is_whole(items):
+        return replace(ends, root=None)
+    if len(items) == 1 and isinstance(items[0], Ref):
+        positions = call.places.program.value(items[0].id)
+        if not ends.chosen and is_permutation(positions, value.shape):
+            return replace(ends, growth=min(ends.growth, Growth.BAG), root=None)
+    source = call.args.get("input")
+    made = call.places.program.made(source.id) if isinstance(source, Ref) else None
+    column = len(items) == 2 and _is_whole(items[:1]) and type(items[1]) is int
+    row = len(items) == 1 and type(items[0]) is int and made is not None and made.op in TRIANGLES
+    if row or (column and made is not None and made.op in ROWS and made.place == 0):
+        return replace(ends.loose, growth=ends.growth if row else min(ends.growth, Growth.BAG))
+    if len(items) == 1 and len(value.shape) == 1 and ends.growth == Growth.PLACES and _goes_on(items[0]):
+        return replace(ends.loose, growth=Growth.PLACES)
+    last = items == (Slice(-1),) or items == (-1,)
+    if last and made is not None and made.op in RISING and made.place == 0 and not ends.chosen:
+        greatest = greater(ends.low, ends.top)
+        return Ends(greatest, ends.high, greatest, ends.high)
+    if all(n == 1 for n in value.shape) and call.tail.has_elements(call.result):
+        return ends
+    return replace(ends, alike=False).loose if any(isinstance(item, Ref) for item in items) else ends.loose
+
+
+def _is_whole(items: Iterable[Any]) -> bool:
+    return all(item is None or item is Dots or item == Slice() for item in items)
+
+
+def _goes_on(item: Any) -> bool:
+    """Returns whether a slice begins at a place from the start, and goes on to the end or to another."""
+    parts = [getattr(item, name, -1) for name in ("start", "stop", "step")]
+    return all(part is None or (type(part) is int and part >= 0) for part in parts)
+
+
+RISING: Final = frozenset("_unique2 unique msort".split())
+"""Operators that return the elements in rising order."""
+ROWS: Final = frozenset("cartesian_prod combinations nonzero argwhere".split())
+TRIANGLES: Final = frozenset("triu_indices tril_indices".split())
+
+
+def _rows(call: EndsCall) -> Ends:
+    """Rows made from vectors that stay as n grows, or the places of numbers other than 0."""
+    several = call.args.get("tensors", (call.args.get("input"),))
+    if not isinstance(several, tuple):
+        raise NotComputed
+    found = [call.ends_of(one) for one in several]
+    if any(one.chosen for one in found):
+        raise NotComputed
+    places = call.op in ("nonzero", "argwhere", "combinations")
+    enough = all(one.growth == Growth.PLACES if places else one.growth >= Growth.BAG for one in found)
+    if call.op in ("nonzero", "argwhere"):
+        return Ends(growth=Growth.BAG if enough else Growth.NOTHING)
+    low, high = found[0].low, found[0].high
+    for one in found[1:]:
+        low, high = lower(low, one.low), upper(high, one.high)
+    return Ends(low, high, growth=Growth.BAG if enough else Growth.NOTHING)
+
+
+def _triangle(call: EndsCall) -> Ends:
+    """Rows and columns, which stay where rows are added below: where each is as long as it may be."""
+    rows, columns, offset = (call.args.get(name, 0) for name in ("row", "col", "offset"))
+    if not isinstance(rows, int | Term) or not isinstance(columns, int | Term) or not isinstance(offset, int):
+        raise NotComputed
+    if not (call.tail.rises(rows) and call.tail.rises(columns)):
+        raise NotComputed
+    whole = call.op == "tril_indices" and call.places.at_least(columns - rows - offset, 0)
+    return Ends(growth=Growth.PLACES if whole else Growth.BAG)
+
+
+def _meshed(call: EndsCall) -> Ends:
+    several = call.args.get("tensors")
+    if not isinstance(several, tuple):
+        raise NotComputed
+    found = [call.ends_of(one) for one in several]
+    if any(one.chosen for one in found) or not call.tail.has_elements(call.result):
+        raise NotComputed
+    kept = call.args.get("indexing") == "ij" and all(one.growth == Growth.PLACES for one in found)
+    return replace(found[call.part], growth=Growth.PLACES if kept else Growth.NOTHING, root=None)
+
+
+def _joined(call: EndsCall) -> Ends:
+    several = call.args.get("tensors")
+    if not isinstance(several, tuple) or not several:
+        raise NotComputed
+    found = [call.ends_of(one) for one in several]
+    if any(one.wild or one.chosen for one in found):
+        raise NotComputed
+    together, *rest = found
+    for one in rest:
+        low, high = lower(together.low, one.low), upper(together.high, one.high)
+        top, bottom = greater(together.top, one.top), less(together.bottom, one.bottom)
+        together = Ends(low, high, top, bottom)
+    growth = min(Growth.BAG, *(one.growth for one in found))
+    values = [call.places.program.value(one.id) for one in several if isinstance(one, Ref)]
+    sure = all(isinstance(value, Tensor) and call.tail.has_elements(value) for value in values)
+    found_ends = together if sure else together.loose
+    return replace(found_ends, growth=growth, root=None)
+
+
+def _padded(call: EndsCall) -> Ends:
+    """The elements, with a number before and after them."""
+    ends, sides, value = call.ends(), call.args.get("pad"), call.args.get("value")
+    around = call.ends_of(0 if value is None else value)
+    if call.args.get("mode", "constant") not in (None, "constant") or not isinstance(sides, tuple):
+        raise NotComputed
+    if ends.wild or not all(type(side) is int and side >= 0 for side in sides):
+        raise NotComputed
+    low, high = lower(ends.low, around.low), upper(ends.high, around.high)
+    if not any(sides) or not call.tail.has_elements(call.operand()):
+        return Ends(low, high, chosen=ends.chosen)
+    top, bottom = greater(ends.top, around.top), less(ends.bottom, around.bottom)
+    growth = Growth.NOTHING if ends.chosen else min(ends.growth, around.growth, Growth.BAG)
+    return Ends(low, high, top, bottom, growth, chosen=ends.chosen)
+
+
+def _on_diagonal(call: EndsCall) -> Ends:
+    """The elements of a vector, and zeros where there are several."""
+    ends, value = call.ends(), call.operand()
+    if ends.wild or ends.chosen or len(value.shape) != 1 or call.args.get("diagonal", 0) != 0:
+        raise NotComputed
+    low, high, zero = lower(ends.low, flat(0)), upper(ends.high, flat(0)), flat(0)
+    top, bottom = greater(ends.top, zero), less(ends.bottom, zero)
+    several = flat(2).is_below(call.tail.lines(value.shape[0])[0] or zero)
+    found = Ends(low, high, top, bottom) if several else Ends(low, high)
+    return replace(found, growth=min(ends.growth, Growth.BAG))
+
+
+def _made(call: EndsCall) -> Ends:
+    """Numbers that are given one by one."""
+    data = call.args.get("data") if "data" in call.args else call.args.get("fill_value")
+    parts = data if isinstance(data, tuple) else (data,)
+    if any(isinstance(part, tuple) for part in parts) or not parts:
+        raise NotComputed
+    found = [call.ends_of(part) for part in parts]
+    together, *rest = found
+    for one in rest:
+        low, high = lower(together.low, one.low), upper(together.high, one.high)
+        together = Ends(low, high, greater(together.top, one.top), less(together.bottom, one.bottom))
+    same = all(one.growth == Growth.PLACES for one in found) and all(map(call.tail.rises, call.result.shape))
+    return stored(replace(together, growth=Growth.PLACES if same else Growth.NOTHING, root=None), call.dtype)
+
+
+def _unit(call: EndsCall) -> Ends:
+    """Ones, zeros, or both."""
+    stays = all(map(call.tail.rises, call.result.shape))
+    return Ends(flat(0), flat(1), growth=Growth.PLACES if stays else Growth.NOTHING)
+
+
+def _shuffled(call: EndsCall) -> Ends:
+    """The places of a vector, or its elements in their order."""
+    if call.op == "sort" and not call.part:
+        return _moved(call)
+    if len(call.result.shape) != 1:
+        raise NotComputed
+    low, high = call.tail.lines(call.result.shape[0] - 1)
+    grows = call.tail.rises(call.result.shape[0])
+    return Ends(flat(0), high, low, flat(0), Growth.BAG if grows else Growth.NOTHING)
+
+
+def _arange(call: EndsCall) -> Ends:
+    """A range with a step of a fraction."""
+    end, step = call.args.get("end"), call.args.get("step", 1)
+    start = call.args.get("start") if end is not None else 0
+    last = call.ends_of(end if end is not None else call.args.get("start"))
+    first = call.ends_of(start)
+    if not isinstance(step, int | float) or step <= 0 or not call.tail.has_elements(call.result):
+        raise NotComputed
+    stays = isinstance(start, int) and all(map(call.tail.rises, call.result.shape))
+    top = last.low and last.low.plus(flat(-Fraction(step)))
+    found = Ends(first.low, last.high, top, first.high, Growth.PLACES if stays else Growth.NOTHING)
+    return stored(found, call.dtype)
+
+
+def _logspace(call: EndsCall) -> Ends:
+    """Powers of 2 between two, of which the last is at least as great as at the first n."""
+    end, count = call.ends("end"), call.args.get("steps")
+    last, most = end.low, None if end.high is None else end.high.most
+    plain = call.args.get("base", 10) == 2 and call.args.get("start") == 0
+    if not plain or type(count) is not int or count < 1 or last is None:
+        raise NotComputed
+    least = flat(1)
+    reached = flat(1 << min(math.floor(last.at), 64)) if last.at >= 0 and last.rises else least
+    if count == 1:
+        return Ends(least, least, least, least)
+    if most is not None and most <= 62:
+        return rounded(Ends(least, flat(1 << max(math.ceil(most), 0)), reached, least), call.dtype)
+    return Ends(least, None, reached, least, wild=True)
+
+
+def _linspace(call: EndsCall) -> Ends:
+    """Numbers between two natural ones, of which the last is the second one, and the first is the first."""
+    start, end = call.ends_of(call.args.get("start")), call.ends_of(call.args.get("end"))
+    count = call.tail.lines(call.result.shape[0])[0]
+    if call.dtype not in DIGITS or not (start.natural and end.natural) or count is None:
+        raise NotComputed
+    low, high = lower(start.low, end.low), upper(start.high, end.high)
+    several = flat(2).is_below(count)
+    found = Ends(low, high, end.low, start.high) if several else Ends(low, high)
+    return rounded(found, call.dtype, exact=False)
+
+
+def _bucketed(call: EndsCall) -> Ends:
+    """How many of the numbers 0, ..., m - 1 are less than a natural number x: the lesser one of x and m."""
+    bounds = call.operand("boundaries" if call.op == "bucketize" else "sorted_sequence")
+    ends = call.ends()
+    plain = not any(call.args.get(name) for name in ("right", "side", "sorter", "out_int32"))
+    if bounds.elements != Affine(0, ((-1, 1),)) or len(bounds.shape) != 1 or not plain or not ends.natural:
+        raise NotComputed
+    low, high = call.tail.lines(bounds.shape[0])
+    if ends.wild or call.operand().dtype not in INTEGRAL:
+        raise NotComputed
+    if ends.high is not None and low is not None and ends.high.is_below(low):
+        return call.tail.kept(ends, call.operand(), bounds.shape[0])
+    return replace(at_most(ends, Ends(low, high, low, high)), chosen=ends.chosen)
+
+
+def _sum_of(call: EndsCall) -> Ends:
+    """A sum of natural numbers is at least each of them, and at least as many times the least one. It is at
+    least that of the ones that stay, of which one may be the greatest number that is reached.
+    """
+    ends, value = call.ends(), call.operand()
+    if not ends.natural or ends.wild or call.dtype not in INTEGRAL:
+        raise NotComputed
+    if all(n == 1 for n in value.shape):
+        return ends
+    dim = call.args.get("dim")
+    whole = dim in (None, ()) or len(value.shape) <= 1
+    top = ends.top if call.tail.has_elements(value) else None
+    if not whole or ends.chosen:
+        return Ends(flat(0), None, top, chosen=ends.chosen)
+    count = call.tail.lines(_count(value))
+    low = product_below(count[0], ends.low) if count[0] and flat(0).is_below(count[0]) else flat(0)
+    least = greater(greater(low, flat(0)), top)
+    if ends.growth >= Growth.BAG and (there := call.tail.numbers(call.args.get("input"), call.time)):
+        stays = flat(sum(there))
+        least = greater(greater(least, stays), top and top.plus(stays).plus(flat(-max(there))))
+    return Ends(least, product_above(count[1], ends.high), least)
+
+
+def _count(value: Tensor) -> Dim:
+    found: Dim = 1
+    for n in value.shape:
+        found = found * n
+    return found
+
+
+def _product_of(call: EndsCall) -> Ends:
+    """A product that is 0, modulo the width, stays so with further factors."""
+    ends, value = call.ends(), call.operand()
+    if all(n == 1 for n in value.shape):
+        return ends
+    whole = call.args.get("dim") is None or len(value.shape) <= 1
+    if single(ends) in (0, 1) and not ends.wild and call.tail.has_elements(value):
+        return constant(single(ends) or 0)
+    if whole and ends.growth >= Growth.BAG and not ends.wild and call.dtype == "int64":
+        there = call.tail.numbers(Ref(call.ref), call.time + 1)
+        if there and not any(there):
+            return constant(0)
+    raise NotComputed
+
+
+def _running(call: EndsCall) -> Ends:
+    """Sums and products of the elements up to a place stay where these do, in dtypes of 64 bits, which wrap.
+    """
+    ends, value = call.ends(), call.operand()
+    if all(n == 1 for n in value.shape):
+        return ends
+    if ends.wild or ends.chosen or call.dtype != "int64":
+        raise NotComputed
+    growth = ends.growth if ends.growth == Growth.PLACES else Growth.NOTHING
+    axis = call.args.get("dim")
+    size = value.shape[axis] if isinstance(axis, int) else 0
+    count = call.tail.lines(size)
+    if call.op == "cumsum" and ends.natural:
+        top = greater(ends.top, product_below(count[0], ends.low)) if call.tail.has_elements(value) else None
+        return Ends(ends.low, product_above(count[1], ends.high), top, ends.high, growth)
+    if ends.natural and isinstance(size, int) and ends.high is not None and ends.high.constant:
+        most = math.ceil(max(ends.high.at, Fraction(1))) ** size
+        return Ends(flat(0), flat(most), growth=growth) if most < 1 << 62 else Ends(growth=growth)
+    return Ends(growth=growth)
+
+
+def _extreme(greatest: bool) -> Law:
+    def of(call: EndsCall) -> Ends:
+        ends, value = call.ends(), call.operand()
+        whole = call.args.get("dim") in (None, ()) or len(value.shape) <= 1
+        if ends.wild or call.part or call.args.get("other") is not None:
+            raise NotComputed
+        if all(n == 1 for n in value.shape):
+            return ends
+        if not whole or ends.chosen:
+            some = call.tail.has_elements(value)
+            top, bottom = (ends.top, None) if greatest else (None, ends.bottom)
+            found = Ends(ends.low, ends.high, top if some else None, bottom if some else None)
+            return replace(found, chosen=ends.chosen)
+        if greatest:
+            low = greater(ends.low, ends.top)
+            return Ends(low, ends.high, low, ends.high)
+        high = less(ends.high, ends.bottom)
+        return Ends(ends.low, high, ends.low, high)
+
+    return of
+
+
+def _differences(call: EndsCall) -> Ends:
+    ends, value = call.ends(), call.operand()
+    if ends.wild or ends.low is None or ends.high is None:
+        raise NotComputed
+    if ends.chosen:
+        raise NotComputed
+    reach = ends.high.plus(ends.low.times(-1))
+    growth = ends.growth if ends.growth == Growth.PLACES and len(value.shape) == 1 else Growth.NOTHING
+    return Ends(reach.times(-1), reach, growth=growth)
+
+
+LAWS: Final[Mapping[str, Law]] = {
+    **FUNCTIONS,
+    **dict.fromkeys(
+        "clone contiguous detach alias unsqueeze squeeze reshape view flatten t transpose permute flip roll "
+        "expand repeat repeat_interleave _unique2".split(),
+        _moved,
+    ),
+    "getitem": _item,
+    **dict.fromkeys(("select", "unbind"), lambda call: call.ends().loose),
+    **dict.fromkeys(ROWS, _rows),
+    **dict.fromkeys(TRIANGLES, _triangle),
+    **dict.fromkeys("zeros ones zeros_like ones_like eye".split(), _unit),
+    **dict.fromkeys("argsort randperm sort".split(), _shuffled),
+    "meshgrid": _meshed,
+    **dict.fromkeys(("pad", "constant_pad_nd"), _padded),
+    "diag": _on_diagonal,
+    **dict.fromkeys(("cat", "stack"), _joined),
+    **dict.fromkeys("tensor as_tensor full new_full".split(), _made),
+    "arange": _arange,
+    "logspace": _logspace,
+    "linspace": _linspace,
+    **dict.fromkeys(("bucketize", "searchsorted"), _bucketed),
+    "sum": _sum_of,
+    "prod": _product_of,
+    **dict.fromkeys(("cumsum", "cumprod"), _running),
+    **dict.fromkeys(("max", "amax"), _extreme(greatest=True)),
+    **dict.fromkeys(("min", "amin"), _extreme(greatest=False)),
+    "diff": _differences,
+}
+"""For each operator the bounds of the elements of its result."""

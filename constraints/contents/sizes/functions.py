@@ -1,0 +1,422 @@
+"""Bounds of functions of elements, place by place: arithmetic, casts, roundings and choices."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import Final
+
+from ...ir.language import Quotient
+from ...ir.program import Ref
+from ...terms.dims import Term
+from ..computed import NotComputed
+from ..dtypes import DIGITS, INTEGRAL
+from ..laws.calls import CASTS
+from .held import rounded, wrapped
+from .lines import (
+    Bound,
+    Ends,
+    Growth,
+    Line,
+    constant,
+    flat,
+    greater,
+    less,
+    lower,
+    product_above,
+    product_below,
+    quotient,
+    scaled,
+    single,
+    upper,
+)
+from .tails import EndsCall, Law
+
+LEAST: Final = -(1 << 63)
+"""The integer of 64 bits that floats are cut to which none represents."""
+
+
+def _together(call: EndsCall, names: Iterable[str]) -> tuple[Growth, int | None]:
+    """Returns what stays of a function of the operands' elements at the same place."""
+    growth, roots = Growth.PLACES, set()
+    for name in names:
+        found = call.args.get(name)
+        if found is None or isinstance(found, int | float):
+            continue
+        ends = call.ends(name)
+        growth = min(growth, ends.growth)
+        if isinstance(found, Ref) and any(n != 1 for n in call.operand(name).shape):
+            roots.add(ends.root)
+    if len(roots) > 1 and growth < Growth.PLACES:
+        growth = Growth.NOTHING
+    return growth, roots.pop() if len(roots) == 1 else None
+
+
+def _by_element(law: Callable[[EndsCall], Ends], *names: str) -> Law:
+    """Returns the law of a function of elements: its bounds, rounded or wrapped as the dtype does."""
+
+    def of(call: EndsCall) -> Ends:
+        growth, root = _together(call, names)
+        chosen = any(call.is_chosen(name) for name in names)
+        if chosen and not all(call.is_chosen(name) or call.is_single(name) for name in names):
+            raise NotComputed
+        several = [name for name in names if call.args.get(name) is not None and not call.is_single(name)]
+        alike = len(several) == 1 and call.ends(several[0]).alike
+        found = replace(law(call), growth=growth, root=root, chosen=chosen, alike=alike)
+        exact = call.op not in ("mul", "div") or all(map(call.is_exact, names))
+        whole = call.op in CASTS and call.operand().dtype in INTEGRAL
+        if call.dtype in DIGITS:
+            return rounded(found, call.dtype, exact, whole)
+        return found if call.op in CASTS and call.dtype == "int64" else wrapped(found, call.dtype)
+
+    return of
+
+
+
+
+def _sum(call: EndsCall, sign: int = 1, names: tuple[str, str] = ("input", "other")) -> Ends:
+    if call.args.get("alpha", 1) != 1:
+        raise NotComputed
+    one, other = (call.held(name) for name in names)
+    if sign < 0 and _is_own_extreme(call, names):
+        return constant(0)
+    other = other.negated if sign < 0 else other
+    if one.wild and other.wild:
+        raise NotComputed
+
+    def plus(a: Bound, b: Bound) -> Bound:
+        return None if a is None or b is None else a.plus(b)
+
+    top = greater(plus(one.top, other.low), plus(one.low, other.top))
+    bottom = less(plus(one.bottom, other.high), plus(one.high, other.bottom))
+    if _all_meet(call, names):
+        top, bottom = plus(one.top, other.top), plus(one.bottom, other.bottom)
+    low, high = plus(one.low, other.low), plus(one.high, other.high)
+    return Ends(low, high, top, bottom, wild=one.wild or other.wild)
+
+
+def _is_own_extreme(call: EndsCall, names: tuple[str, str]) -> bool:
+    """Returns whether the second of two integers is the least or the greatest of the first one alone."""
+    one, other = (call.args.get(name) for name in names)
+    made = call.places.program.made(other.id) if isinstance(other, Ref) else None
+    if made is None or not isinstance(other, Ref) or call.dtype not in INTEGRAL:
+        return False
+    same = made.op in ("min", "max", "amin", "amax") and call.places.args(made).get("input") == one
+    return same and call.is_single(names[0]) and call.places.is_as_made(other.id, call.time)
+
+
+def _all_meet(call: EndsCall, names: Iterable[str]) -> bool:
+    """Returns whether all pairs of the elements of two operands meet, as they vary along other axes."""
+    names = [name for name in names if isinstance(call.args.get(name), Ref)]
+    if len(names) > 1 and any(map(call.is_chosen, names)):
+        return False
+    shapes = [call.operand(name).shape for name in names]
+    return len(shapes) < 2 or all(1 in pair for pair in zip(*(s[::-1] for s in shapes), strict=False))
+
+
+def _product(call: EndsCall) -> Ends:
+    one, by = call.ends("input"), call.args.get("other")
+    if isinstance(by, Quotient):
+        over, under = (call.ends_of(part) for part in (by.over, by.under))
+        return quotient(_times(call, one, over), under)
+    return _times(call, one, call.ends("other"))
+
+
+def _times(call: EndsCall, one: Ends, other: Ends) -> Ends:
+    for factor, ends in ((single(one), other), (single(other), one)):
+        if factor is not None and not (ends.wild and (factor <= 0 or call.dtype not in DIGITS)):
+            return scaled(ends, factor)
+    if one.wild or other.wild:
+        raise NotComputed
+    if not (one.natural and other.natural):
+        return _of_corners(one, other)
+    top = greater(_below(one.top, other.low), _below(one.low, other.top))
+    if _all_meet(call, ("input", "other")):
+        top = _below(one.top, other.top)
+    return Ends(product_below(one.low, other.low), product_above(one.high, other.high), top)
+
+
+def _of_corners(one: Ends, other: Ends) -> Ends:
+    a, c = (None if end.low is None else end.low.least for end in (one, other))
+    b, d = (None if end.high is None else end.high.most for end in (one, other))
+    if a is None or b is None or c is None or d is None:
+        return Ends()
+    found = (a * c, a * d, b * c, b * d)
+    return Ends(flat(min(found)), flat(max(found)))
+
+
+def _divided(call: EndsCall) -> Ends:
+    mode = call.args.get("rounding_mode")
+    one, other = call.ends("input"), call.ends("other")
+    by = single(other)
+    if by is not None and by < 0:
+        one, other = one.negated, other.negated
+    found = quotient(one, other)
+    return found if mode is None else _to_whole(found, math.floor if mode == "floor" else math.trunc)
+
+
+def _floored(ends: Ends) -> Ends:
+    return _to_whole(ends, math.floor)
+
+
+def _to_whole(ends: Ends, law: Callable[[Fraction], int]) -> Ends:
+    """Returns the bounds of numbers that a function which does not fall makes whole: less than 1 away."""
+
+    def moved(one: Bound, by: int) -> Bound:
+        if one is None or one.constant:
+            return one and flat(law(one.at))
+        return one.plus(flat(by))
+
+    down, up = (0 if law is math.ceil else -1), (0 if law is math.floor else 1)
+    found = (moved(ends.low, down), moved(ends.high, up), moved(ends.top, down), moved(ends.bottom, up))
+    low, high, top, bottom = found
+    return replace(ends, low=low, high=high, top=top, bottom=bottom)
+
+
+def _whole(law: Callable[[Fraction], int]) -> Callable[[EndsCall], Ends]:
+    return lambda call: _to_whole(call.ends(), law)
+
+
+def _cast(call: EndsCall) -> Ends:
+    ends, source = call.ends(), call.operand().dtype
+    if call.dtype == "bool":
+        return _of_truth(ends)
+    if call.dtype in INTEGRAL and source in DIGITS:
+        if ends.wild:  # as an integer, infinity is the least one, which no size allows
+            if call.dtype != "int64":
+                raise NotComputed
+            if ends.top is not None and flat(-LEAST).is_below(ends.top):
+                return Ends(flat(LEAST), None, None, flat(LEAST), chosen=ends.chosen)
+            return replace(ends, low=None, high=None, top=_to_whole(ends, math.trunc).top, bottom=None)
+        return _to_whole(ends, math.floor if ends.natural else math.trunc)
+    if ends.wild and call.dtype in INTEGRAL and call.dtype != "int64":
+        raise NotComputed
+    return ends
+
+
+def _of_truth(ends: Ends) -> Ends:
+    if ends.wild:
+        raise NotComputed
+    one = flat(1)
+    true = (ends.low is not None and one.is_below(ends.low)) or (
+        ends.high is not None and ends.high.is_below(flat(-1))
+    )
+    reached = ends.natural and ends.top is not None and one.is_below(ends.top)
+    return Ends(flat(int(true)), one, one if reached or true else None)
+
+
+def _remainder(call: EndsCall) -> Ends:
+    one, other = call.ends("input"), call.ends("other")
+    least, most = other.low, other.high
+    if least is None or most is None or least.at < 1 or not least.rises or one.wild:
+        raise NotComputed
+    if one.natural and one.high is not None and one.high.is_below(least.plus(flat(-1))):
+        return one
+    if call.op == "fmod" and not one.natural:
+        return Ends(most.times(-1).plus(flat(1)), most.plus(flat(-1)))
+    below = most.plus(flat(-1))
+    return Ends(flat(0), less(below, one.high) if one.natural else below)
+
+
+def _power(call: EndsCall) -> Ends:
+    base, exponent = call.ends("input"), call.ends("exponent")
+    by = single(exponent)
+    if base.wild or exponent.wild:
+        raise NotComputed
+    if by == 2:
+        found = _absolute(base)
+        return Ends(
+            product_below(found.low, found.low),
+            product_above(found.high, found.high),
+            _below(found.top, found.top),
+        )
+    if single(base) != 2 or not exponent.natural or exponent.high is None or not exponent.high.constant:
+        raise NotComputed
+    return exponent.mapped(
+        lambda one: flat(1 << math.floor(one.at)) if one.constant and 0 <= one.at < 60 else None
+    )
+
+
+def _absolute(ends: Ends) -> Ends:
+    if ends.wild:
+        raise NotComputed
+    if ends.natural:
+        return ends
+    if ends.high is not None and ends.high.is_below(flat(0)):
+        return ends.negated
+    away = ends.negated
+    return Ends(flat(0), upper(ends.high, away.high), greater(ends.top, away.top))
+
+
+def _sign(one: Line) -> Bound:
+    if one.constant:
+        return flat((one.at > 0) - (one.at < 0))
+    least, most = one.least, one.most
+    if least is not None and least > 0:
+        return flat(1)
+    return flat(-1) if most is not None and most < 0 else None
+
+
+def _signs(call: EndsCall) -> Ends:
+    ends = call.ends()
+    if ends.wild:
+        raise NotComputed
+    found = ends.mapped(_sign)
+    return replace(found, low=greater(found.low, flat(-1)), high=less(found.high, flat(1)))
+
+
+def _clamped(call: EndsCall) -> Ends:
+    found = call.ends()
+    if found.wild:
+        raise NotComputed
+    for name, law in (("min", _at_least), ("max", at_most)):
+        if call.args.get(name) is not None:
+            found = law(found, call.ends(name))
+    return found
+
+
+def _at_least(one: Ends, other: Ends) -> Ends:
+    """Returns the bounds of the greater of two."""
+    low, high = greater(one.low, other.low), upper(one.high, other.high)
+    top = greater(greater(one.top, other.top), low)
+    met = upper(one.bottom, other.high) or upper(one.high, other.bottom)
+    return Ends(low, high, top, met)
+
+
+def at_most(one: Ends, other: Ends) -> Ends:
+    return _at_least(one.negated, other.negated).negated
+
+
+def _extremum(law: Callable[[Ends, Ends], Ends]) -> Callable[[EndsCall], Ends]:
+    def of(call: EndsCall) -> Ends:
+        pair = call.ends("input"), call.ends("other")
+        if any(one.wild for one in pair):
+            raise NotComputed
+        return law(*pair)
+
+    return of
+
+
+def _chosen(one: str, other: str) -> Callable[[EndsCall], Ends]:
+    """Returns the law of a choice between two: where one reaches a number, the result is that or the other's.
+    """
+
+    def of(call: EndsCall) -> Ends:
+        left, right = call.ends(one), call.ends(other)
+        if left.wild or right.wild:
+            raise NotComputed
+        top = greater(lower(left.top, right.low), lower(right.top, left.low))
+        bottom = less(upper(left.bottom, right.high), upper(right.bottom, left.high))
+        return Ends(lower(left.low, right.low), upper(left.high, right.high), top, bottom)
+
+    return of
+
+
+def _where(call: EndsCall) -> Ends:
+    """A choice, which is the first of the two where this is compared with a number that it is always less
+    than.
+    """
+    condition, one = call.args.get("condition"), call.args.get("input")
+    places = call.places
+    made = places.program.made(condition.id) if isinstance(condition, Ref) else None
+    if made is not None and made.op == "lt" and isinstance(condition, Ref) and isinstance(one, Ref):
+        args = places.args(made)
+        bound = args.get("other")
+        kept = args.get("input") == one and places.is_as_made(condition.id, call.time)
+        if kept and isinstance(bound, int | Term) and call.operand().shape == call.result.shape:
+            high, low = call.ends().high, call.tail.lines(bound)[0]
+            if high is not None and low is not None and high.is_below(low.plus(flat(-1))):
+                return call.tail.kept(call.ends(), call.operand(), bound - 1)
+    return _by_element(_chosen(*PAIR), "condition", *PAIR)(call)
+
+
+def _bits(call: EndsCall) -> Ends:
+    """Bits of natural numbers: `x & c` is at most c, and `x | c` and `x ^ c` differ from x by at most c."""
+    one, by = call.ends("input"), single(call.ends("other"))
+    if by is None or by < 0 or one.wild:
+        raise NotComputed
+    if call.op == "bitwise_and":
+        return Ends(flat(0), flat(by) if one.high is None or not one.natural else less(flat(by), one.high))
+    if not one.natural:
+        raise NotComputed
+    down, up = flat(-by), flat(by)
+    low = one.low and greater(flat(0), one.low.plus(down))
+    high, bottom = one.high and one.high.plus(up), one.bottom and one.bottom.plus(up)
+    return Ends(low, high, one.top and one.top.plus(down), bottom)
+
+
+def _shifted(call: EndsCall) -> Ends:
+    one, by = call.ends("input"), single(call.ends("other"))
+    if by is None or not 0 <= by < 8 or one.wild:
+        raise NotComputed
+    power = 1 << int(by)
+    return scaled(one, power) if call.op == "lshift" else _floored(scaled(one, Fraction(1, power)))
+
+
+def _root(call: EndsCall) -> Ends:
+    """Roots: that of x is at most (x + 1)/2."""
+    ends = call.ends()
+    if not ends.natural or ends.wild:
+        raise NotComputed
+
+    def least(one: Bound) -> Bound:
+        return None if one is None or one.at < 0 or not one.rises else flat(_root_of(one.at))
+
+    def most(one: Bound) -> Bound:
+        if one is None or not one.constant:
+            if one is None or one.most is None:
+                return one and one.plus(flat(1)).times(Fraction(1, 2))
+            return flat(math.isqrt(math.floor(one.most)) + 1)
+        return flat(_root_of(one.at) + Fraction(1, 1 << 30) * bool(_root_of(one.at) ** 2 != one.at))
+
+    return Ends(least(ends.low), most(ends.high), least(ends.top), most(ends.bottom))
+
+
+def _root_of(x: Fraction) -> Fraction:
+    """Returns the root of a number, or at most 2**-30 less."""
+    whole = Fraction(math.isqrt(math.floor(x)))
+    return whole if whole * whole == x else Fraction(math.isqrt(math.floor(x * (1 << 60))), 1 << 30)
+
+
+def _truth(call: EndsCall) -> Ends:
+    return Ends(flat(0), flat(1))
+
+
+def _below(a: Bound, b: Bound) -> Bound:
+    """Returns a number that a product reaches; what is reached by numbers that may be negative is left out.
+    """
+    natural = all(x is not None and flat(0).is_below(x) for x in (a, b))
+    return product_below(a, b) if natural else None
+
+
+PAIR: Final = ("input", "other")
+FUNCTIONS: Final[Mapping[str, Law]] = {
+    "add": _by_element(_sum, *PAIR),
+    "sub": _by_element(lambda call: _sum(call, -1), *PAIR),
+    "rsub": _by_element(lambda call: _sum(call, -1, ("other", "input")), *PAIR),
+    "mul": _by_element(_product, *PAIR),
+    "div": _by_element(_divided, *PAIR),
+    "floor_divide": _by_element(lambda call: _floored(quotient(call.ends(), call.ends("other"))), *PAIR),
+    **dict.fromkeys(("remainder", "fmod"), _by_element(_remainder, *PAIR)),
+    "pow": _by_element(_power, "input", "exponent"),
+    "neg": _by_element(lambda call: call.ends().negated, "input"),
+    "abs": _by_element(lambda call: _absolute(call.ends()), "input"),
+    "sign": _by_element(_signs, "input"),
+    **dict.fromkeys("clamp clamp_min clamp_max".split(), _by_element(_clamped, "input", "min", "max")),
+    "maximum": _by_element(_extremum(_at_least), *PAIR),
+    "minimum": _by_element(_extremum(at_most), *PAIR),
+    "where": _where,
+    "masked_fill": _by_element(_chosen("input", "value"), "input", "mask", "value"),
+    **dict.fromkeys("bitwise_and bitwise_or bitwise_xor".split(), _by_element(_bits, *PAIR)),
+    **dict.fromkeys(("lshift", "rshift"), _by_element(_shifted, *PAIR)),
+    "ceil": _by_element(_whole(math.ceil), "input"),
+    "floor": _by_element(_whole(math.floor), "input"),
+    "trunc": _by_element(_whole(math.trunc), "input"),
+    "round": _by_element(_whole(round), "input"),
+    "sqrt": _by_element(_root, "input"),
+    **dict.fromkeys("eq ne lt le gt ge".split(), _by_element(_truth, *PAIR)),
+    **dict.fromkeys(CASTS, _by_element(_cast, "input")),
+}
+"""For each function of elements the bounds of its result."""

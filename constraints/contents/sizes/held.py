@@ -1,0 +1,69 @@
+"""Bounds of numbers as tensors of a dtype hold them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import Final
+
+from ..computed import NotComputed, held
+from ..dtypes import DIGITS, INTEGRAL
+from .lines import Bound, Ends, Line, flat, less
+
+INFINITY: Final = 1 << 200
+"""Stands for infinity."""
+MOST_OF_HALVES: Final = 65504
+BEYOND_HALVES: Final = 65520
+
+
+def rounded(ends: Ends, dtype: str, exact: bool = True, whole: bool = False) -> Ends:
+    """Returns the bounds of floats that are rounded to the nearest, which keeps order: a float stays a bound.
+    Those made from rounded operands, by up to three roundings, are not `exact`. Those of `whole` numbers that
+    a float can be are not rounded. From half a unit beyond the greatest half on, halves are infinite.
+    """
+    err = Fraction(1, 1 << DIGITS[dtype] - 2)
+
+    def wider(one: Bound, sign: int) -> Bound:
+        if one is None:
+            return None
+        if one.constant and exact and abs(one.at) < 1 << 15 and held(float(one.at), dtype) == one.at:
+            return one
+        return one.plus(Line(abs(one.at), tuple(map(abs, one.slopes)), one.spans).times(sign * err))
+
+    if whole and ends.within(flat(-(1 << DIGITS[dtype])), flat(1 << DIGITS[dtype])):
+        return ends
+    most = flat(MOST_OF_HALVES)
+    infinite = flat(BEYOND_HALVES)
+    if dtype == "float16" and ends.top is not None and infinite.is_below(ends.top):
+        ends = replace(ends, top=flat(INFINITY))
+    wild = ends.wild or (dtype == "float16" and not ends.within(most.times(-1), most))
+    return replace(
+        ends,
+        low=None if wild else wider(ends.low, -1),
+        high=None if wild else wider(ends.high, 1),
+        top=wider(ends.top, -1),
+        bottom=wider(ends.bottom, 1),
+        wild=wild,
+    )
+
+
+def wrapped(ends: Ends, dtype: str) -> Ends:
+    """Returns the bounds of integers that wrap at the width of the dtype, unless it holds all of them."""
+    if dtype == "bool":
+        return ends
+    if dtype not in INTEGRAL:
+        raise NotComputed
+    bits, signed = int(dtype.lstrip("uint")), not dtype.startswith("u")
+    least, most = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
+    if ends.up_to_farthest.within(flat(least), flat(most)):
+        return ends
+    if ends.wild:
+        raise NotComputed
+    if ends.natural:  # what wraps becomes less
+        return replace(ends, low=flat(least), high=less(flat(most), ends.high), top=None, bottom=None)
+    return replace(ends, low=flat(least), high=flat(most), top=None, bottom=None)
+
+
+def stored(ends: Ends, dtype: str) -> Ends:
+    """Returns the bounds of numbers as the result's dtype holds them."""
+    return rounded(ends, dtype) if dtype in DIGITS else wrapped(ends, dtype)

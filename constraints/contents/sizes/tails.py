@@ -1,0 +1,297 @@
+"""Bounds of the elements of tensors at all sizes from some number on.
+
+Of sizes n from N on, a bound is linear: a number at N, and by how much it rises with each size. There are
+bounds of all elements, and numbers that some element reaches: an index is invalid wherever some element
+reaches beyond the table. The elements of a tensor that grows stay as it grows: the range of n + 1 has all
+numbers of the range of n, and so has whatever a function makes of each, so that the greatest is at least the
+one at N.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+from ...ir.language import Affine, Pieces, Quotient, Span, Tensor
+from ...ir.program import Argument, Ref
+from ...terms.dims import Apply, Dim, Symbol, Term
+from ..computed import NotComputed, Number
+from ..dtypes import DIGITS, INTEGRAL
+from ..places import Places, TensorCall
+from ..values import extremes
+from .arrays import Arrays, DoesNotRun, are_alike
+from .held import rounded
+from .lines import (
+    Bound,
+    Ends,
+    Growth,
+    Line,
+    constant,
+    flat,
+    greater,
+    less,
+    lower,
+    product_above,
+    product_below,
+    quotient,
+    single,
+    upper,
+)
+
+Box: TypeAlias = "Mapping[str, tuple[int, int | None]]"
+"""Ranges of sizes, by their names: from the first to the last, or all from the first on."""
+
+
+class Tail:
+    """The bounds of the elements of a program's tensors, for the sizes in a box."""
+
+    def __init__(
+        self,
+        places: Places,
+        laws: Mapping[str, Law],
+        box: Box,
+        arrays: Arrays | None,
+    ) -> None:
+        self.places = places
+        self.laws = laws
+        self.box = box
+        self._spans = tuple([None if last is None else last - first for first, last in box.values()])
+        self.arrays = arrays
+        """The elements at some n that are not greater than the first."""
+        firsts = {name: first for name, (first, _) in box.items()}
+        self.begins_there = arrays is None or firsts.items() <= arrays.sizes.items()
+        """Whether what stays from the first n on stays from there on."""
+        self._found: dict[int, Ends] = {}
+
+    def of(self, ref: int, time: int) -> Ends:
+        """Returns the bounds of a value, as it is when the call number `time` is made."""
+        value = self.places.program.value(ref)
+        if not isinstance(value, Tensor) or not self.places.is_as_made(ref, time):
+            raise NotComputed
+        if ref not in self._found:
+            self._found[ref] = self._of(ref, value, time)
+        return self._found[ref]
+
+    def _of(self, ref: int, value: Tensor, time: int) -> Ends:
+        made = self.places.program.made(ref)
+        found = Ends()
+        if made is not None:
+            op, args = made.op.rstrip("_"), self.places.args(made)
+            found = EndsCall(self.places, op, args, value, made.place, made.time, self, ref).bounds()
+            found = replace(found, alike=found.alike or are_alike(self.places, made))
+        plain = self._plain(value)
+        if plain is not None and not found.wild:
+            found = Ends(
+                greater(plain.low, found.low),
+                less(plain.high, found.high),
+                greater(plain.top, found.top),
+                less(plain.bottom, found.bottom),
+                max(plain.growth, found.growth),
+                found.root,
+                chosen=plain.chosen or found.chosen,
+                alike=found.alike,
+            )
+        if found.growth and not found.wild and (there := self.numbers(Ref(ref), time)):
+            least, most = flat(min(there)), flat(max(there))
+            found = replace(found, top=greater(found.top, most), bottom=less(found.bottom, least))
+            if found.growth >= Growth.BAG and all(type(size) is int for size in value.shape):
+                found = replace(found, low=least, high=most, top=most, bottom=least)
+        if found.root is None:
+            found = replace(found, root=ref)
+        same = single(found) is not None and not found.wild
+        if same and self.begins_there and all(map(self.rises, value.shape)):
+            found = replace(found, growth=Growth.PLACES)
+        if all(n == 1 for n in value.shape) and not found.wild and not found.chosen:
+            low, high = greater(found.low, found.top), less(found.high, found.bottom)
+            found = replace(found, low=low, high=high, top=low, bottom=high)
+        return found
+
+    def numbers(self, operand: Argument, time: int) -> Sequence[Number]:
+        """Returns the elements at the sizes that are not greater than the first; none where not known."""
+        if self.arrays is None or not isinstance(operand, Ref):
+            return ()
+        try:
+            return self.arrays.of(operand.id, time).numbers
+        except (NotComputed, DoesNotRun):
+            return ()
+
+    def _plain(self, value: Tensor) -> Ends | None:
+        """Returns the bounds where facts about all elements tell them."""
+        span = extremes(value) if value.dtype in INTEGRAL else None
+        if span is None:
+            return None
+        try:
+            low, high = self.lines(span.low), self.lines(span.high)
+        except NotComputed:
+            return None
+        found = Ends(low[0], high[1], growth=self._growth(value), chosen=span.by_data)
+        if span.attained:
+            found = replace(found, top=high[0], bottom=low[1])
+        return found
+
+    def _growth(self, value: Tensor) -> Growth:
+        match value.elements:
+            case Span(int(), high, True, True, True) if self.rises(high):
+                return Growth.NUMBERS
+            case Pieces(pieces) if value.shape and all(type(n) is int for n in value.shape):
+                single = all(type(p.term) is int and p.given is True and not p.indices for p in pieces)
+                fixed = all(p.fixed and p.doubt is False for p in pieces)
+                return Growth.PLACES if single and fixed else Growth.NOTHING
+        if not isinstance(value.elements, Affine) or not all(map(self.rises, value.shape)):
+            return Growth.NOTHING
+        start, steps = value.elements.start, value.elements.steps
+        if isinstance(start, int) and all(step > 0 for _, step in steps):
+            return Growth.PLACES
+        start = start + sum((step * (value.shape[axis] - 1) for axis, step in steps if step < 0), 0)
+        return Growth.BAG if isinstance(start, int) else Growth.NOTHING
+
+    def kept(self, ends: Ends, value: Tensor, most: Dim) -> Ends:
+        """Returns the bounds of elements that are at most a number, of which less is known where that does
+        not hold for each n.
+        """
+        span = extremes(value)
+        always = span is not None and self.places.at_least(most - span.high, 0)
+        return ends if always or self.begins_there else replace(ends, growth=Growth.NOTHING, root=None)
+
+    def rises(self, dim: Dim) -> bool:
+        """Returns whether a size does not fall as n grows."""
+        if isinstance(dim, int):
+            return True
+        return all(factor > 0 and all(map(self._atom_rises, mono)) for mono, factor in dim.terms if mono)
+
+    def _atom_rises(self, atom: Symbol | Apply) -> bool:
+        if isinstance(atom, Symbol):
+            return True
+        if atom.op == "//":
+            return isinstance(atom.args[1], int) and atom.args[1] > 0 and self.rises(atom.args[0])
+        return atom.op in ("min", "max", "isqrt") and all(map(self.rises, atom.args))
+
+    def has_elements(self, value: Tensor) -> bool:
+        lows = [self.lines(n)[0] for n in value.shape]
+        return all(low is not None and flat(1).is_below(low) for low in lows)
+
+    # --- lines between which a size lies -------------------------------------------------------------------
+
+    def lines(self, dim: Dim) -> tuple[Bound, Bound]:
+        if isinstance(dim, int):
+            return flat(dim), flat(dim)
+        low: Bound = flat(0)
+        high: Bound = flat(0)
+        for mono, factor in dim.terms:
+            least, most = self._of_product(mono)
+            if factor < 0:
+                least, most = most, least
+            low = None if low is None or least is None else low.plus(least.times(factor))
+            high = None if high is None or most is None else high.plus(most.times(factor))
+        return low, high
+
+    def _of_product(self, mono: Iterable[Symbol | Apply]) -> tuple[Bound, Bound]:
+        low: Bound = flat(1)
+        high: Bound = flat(1)
+        for atom in mono:
+            least, most = self._of_atom(atom)
+            if low is None or least is None or not (flat(0).is_below(low) and flat(0).is_below(least)):
+                return None, None
+            low, high = product_below(low, least), product_above(high, most)
+        return low, high
+
+    def _of_atom(self, atom: Symbol | Apply) -> tuple[Bound, Bound]:
+        if isinstance(atom, Symbol):
+            if atom.name not in self.box:
+                raise NotComputed
+            slopes = tuple([Fraction(name == atom.name) for name in self.box])
+            line = Line(Fraction(self.box[atom.name][0]), slopes, self._spans)
+            return line, line
+        args = [self.lines(arg) for arg in atom.args]
+        if atom.op in ("min", "max"):
+            (low, high), *rest = args
+            for least, most in rest:
+                if atom.op == "min":
+                    low, high = lower(low, least), less(high, most)
+                else:
+                    low, high = greater(low, least), upper(high, most)
+            return low, high
+        divisor = atom.args[-1]
+        if isinstance(divisor, int) and divisor > 0 and atom.op == "//":
+            by = Fraction(1, divisor)
+            low, high = args[0]
+            return low and low.plus(flat(1 - divisor)).times(by), high and high.times(by)
+        if isinstance(divisor, int) and divisor > 0 and atom.op == "%":
+            return flat(0), flat(divisor - 1)
+        return None, None
+
+
+@dataclass(frozen=True, slots=True)
+class EndsCall(TensorCall):
+    """A call whose result has bounds."""
+
+    tail: Tail
+    ref: int
+
+    def bounds(self) -> Ends:
+        law = self.tail.laws.get(self.op)
+        if law is None or self.args.get("out") is not None:
+            return Ends()
+        try:
+            found = law(self)
+        except NotComputed:
+            return Ends()
+        return found
+
+    def ends(self, name: str = "input") -> Ends:
+        """Returns the bounds of an operand, which may be a number."""
+        return self.ends_of(self.args.get(name))
+
+    def held(self, name: str) -> Ends:
+        """Returns the bounds of an operand as floats of the result's dtype hold it."""
+        found = self.ends(name)
+        argument = self.args.get(name)
+        own = isinstance(argument, Ref) and self.operand(name).dtype == self.dtype
+        return found if own or self.dtype not in DIGITS else rounded(found, self.dtype)
+
+    def ends_of(self, found: Any) -> Ends:
+        match found:
+            case Ref(id):
+                return self.tail.of(id, self.time)
+            case bool() | None:
+                raise NotComputed
+            case int() | float():
+                if not math.isfinite(found):
+                    raise NotComputed
+                return constant(found)
+            case Term():
+                low, high = self.tail.lines(found)
+                return Ends(low, high, low, high)
+            case Quotient("float", over, under):
+                one, other = self.ends_of(over), self.ends_of(under)
+                return rounded(quotient(one, other), "float64")
+        raise NotComputed
+
+    def is_chosen(self, name: str) -> bool:
+        found = self.args.get(name)
+        return isinstance(found, Ref) and self.ends_of(found).chosen
+
+    def is_exact(self, name: str) -> bool:
+        """Returns whether the result's dtype holds all that an operand may be, if these are integers."""
+        argument = self.args.get(name)
+        if isinstance(argument, Ref) and self.operand(name).dtype == self.dtype:
+            return True
+        most = flat(1 << DIGITS.get(self.dtype, 53))
+        return isinstance(argument, Ref | int) and self.ends(name).within(most.times(-1), most)
+
+    def is_single(self, name: str) -> bool:
+        """Returns whether an operand is a number, or a tensor of one element."""
+        return not isinstance(self.args.get(name), Ref) or all(n == 1 for n in self.operand(name).shape)
+
+    def operand(self, name: str = "input") -> Tensor:
+        """Returns an operand that is a tensor."""
+        found = self.tensor(name)
+        if found is None:
+            raise NotComputed
+        return found
+
+
+Law: TypeAlias = Callable[[EndsCall], Ends]
