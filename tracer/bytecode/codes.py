@@ -8,8 +8,8 @@ import itertools
 import weakref
 from collections.abc import Callable
 from types import CodeType, FrameType
+from typing import Any, Final, ParamSpec, TypeVar
 from typing import Concatenate as After
-from typing import Final, ParamSpec, TypeVar
 
 JUMPS: Final = frozenset({*dis.hasjrel, *dis.hasjabs})
 """The codes of instructions that may go on elsewhere than behind themselves."""
@@ -34,7 +34,7 @@ def per_code(read: Callable[After[CodeType, Where], Read]) -> Callable[After[Cod
     known: dict[int, dict[object, Read]] = {}
 
     @functools.wraps(read)
-    def look_up(code: CodeType, /, *where: Where.args, **named: Where.kwargs) -> Read:
+    def look_up(code: CodeType, /, *where: Any) -> Read:
         try:
             return known[id(code)][where]
         except KeyError:
@@ -42,10 +42,10 @@ def per_code(read: Callable[After[CodeType, Where], Read]) -> Callable[After[Cod
         if id(code) not in known:
             known[id(code)] = {}
             weakref.finalize(code, known.pop, id(code)).atexit = False
-        found = known[id(code)][where] = read(code, *where, **named)
+        found = known[id(code)][where] = read(code, *where)  # type: ignore[call-arg]
         return found
 
-    return look_up
+    return look_up  # type: ignore[return-value]
 
 
 @per_code

@@ -132,11 +132,16 @@ class ModuleNames:
 
     def of_frame(self, frame: FrameType) -> str | None:
         """Returns the path of the module whose method the frame runs, or None."""
-        if (graph := self._of_code.get(id(frame.f_code))) is not None:
+        code = frame.f_code
+        if self._of_code and (graph := self._of_code.get(id(code))) is not None:
             return graph[1]  # its locals are all values of the graph
-        if not frame.f_code.co_argcount or frame.f_code.co_varnames[0] != "self":
-            return None  # to ask a frame for its locals makes it keep them
-        return self._names.get(id(frame.f_locals.get("self")))
+        # To ask a frame for its locals makes it keep them.
+        return self._names.get(id(frame.f_locals.get("self"))) if _is_method(code) else None
+
+
+@per_code
+def _is_method(code: CodeType) -> bool:
+    return code.co_argcount > 0 and code.co_varnames[0] == "self"
 
 
 def caller() -> FrameType | None:

@@ -198,20 +198,17 @@ class _Values:
         for other in self.entered:
             if other.thread != entered.thread and (shared := values.keys() & other.patch.values.keys()):
                 raise PatchRefused(f"{min(shared)!r} is replaced by another thread: {other.patch.reason}")
-        for name in values:
-            if name not in self.before:
-                self.before[name] = _found(self.owner, name)
+        for name in values.keys() - self.before.keys():
+            self.before[name] = _found(self.owner, name)
         self.entered.append(entered)
-        for name, value in values.items():
-            _put(self.owner, name, value)
+        _put_all(self.owner, values)
 
     def leave(self, left: _Entered) -> None:
         if left not in self.entered:  # it has been refused
             return
         rest = [entered for entered in self.entered if entered is not left]
         active = self.before | {name: value for one in rest for name, value in one.patch.values.items()}
-        for name in left.patch.values:
-            _put(self.owner, name, active[name])
+        _put_all(self.owner, {name: active[name] for name in left.patch.values})
         names = frozenset().union(*(one.patch.values for one in rest))
         self.entered, self.before = rest, {name: self.before[name] for name in names}
 
@@ -228,6 +225,17 @@ def _found(owner: Any, name: Any) -> Any:
     if isinstance(owner, dict):
         return owner.get(name, _ABSENT)
     return vars(owner).get(name, _ABSENT) if isinstance(owner, _SPACES) else getattr(owner, name, _ABSENT)
+
+
+def _put_all(owner: Any, values: Mapping[Any, Any]) -> None:
+    if isinstance(owner, dict):
+        there = {name: value for name, value in values.items() if value is not _ABSENT}
+        owner.update(there)
+        for name in values.keys() - there.keys():
+            owner.pop(name, None)
+    else:
+        for name, value in values.items():
+            _put(owner, name, value)
 
 
 def _put(owner: Any, name: Any, value: Any) -> None:

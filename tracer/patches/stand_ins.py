@@ -189,7 +189,8 @@ def _free(module: ModuleType) -> frozenset[str]:
     """
     root = module.__name__.partition(".")[0]
     mine = root not in sys.stdlib_module_names and root not in ("torch", "numpy")
-    return frozenset((STAND_INS.keys() if mine else {"int"}) - vars(module).keys() - _taken(module))
+    names, own, taken = STAND_INS if mine else ("int",), vars(module), _taken(module)
+    return frozenset([name for name in names if name not in own and name not in taken])
 
 
 def rebound(
@@ -231,8 +232,9 @@ def symbolic_builtins(
     sources, stand_ins = tuple(sources), {**STAND_INS, "range": _of_type(builtins.range, ranges)}
     return together((
         *(Setting(m, {name: stand_ins[name] for name in _free(m)}, "sizes are recorded") for m in sources),
-        *_replacing(sources, PLAIN, FUNCTIONS),
-        *_replacing(sources, announced.plain_functions(), announced.recorded()),
+        *_replacing(
+            sources, {**PLAIN, **announced.plain_functions()}, {**FUNCTIONS, **announced.recorded()}
+        ),
     ))  # fmt: skip
 
 

@@ -11,6 +11,7 @@ Objects that no walk reaches are not covered: the locals of generators, iterator
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import dis
 import functools
@@ -239,7 +240,7 @@ class _Dicts:
 
     def add(self, owners: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         """Adds some owners, and returns their names and their values."""
-        maps = [*map(self.read, owners)]
+        maps = self.read(owners)
         names = [*chain.from_iterable(maps)]
         values = [*chain.from_iterable(map(_values, maps))]
         self._owners += owners
@@ -249,8 +250,9 @@ class _Dicts:
         return names, values
 
     @staticmethod
-    def read(owner: Any) -> Any:
-        return owner
+    def read(owners: Sequence[Any]) -> Sequence[Any]:
+        """Returns the attributes or items of each owner."""
+        return owners
 
     @staticmethod
     def put(owner: Any, name: Any, value: Any) -> None:
@@ -267,7 +269,7 @@ class _Dicts:
             owner.update(before)
 
     def is_same(self) -> bool:
-        maps = [*map(self.read, self._owners)]
+        maps = self.read(self._owners)
         return (
             [*map(len, maps)] == self._sizes
             and all(map(is_, chain.from_iterable(map(_values, maps)), self._values))
@@ -276,9 +278,8 @@ class _Dicts:
 
     def restore(self) -> None:
         names, values = iter(self._names), iter(self._values)
-        for owner, size in zip(self._owners, self._sizes, strict=True):
+        for owner, now, size in zip(self._owners, self.read(self._owners), self._sizes, strict=True):
             before = dict(zip(islice(names, size), islice(values, size), strict=True))
-            now = self.read(owner)
             if not (
                 len(now) == size
                 and all(map(is_, now, before))
@@ -300,8 +301,8 @@ class _Classes(_Dicts):
     """Many classes and their attributes."""
 
     @staticmethod
-    def read(owner: Any) -> Any:
-        return vars(owner)
+    def read(owners: Sequence[Any]) -> Sequence[Any]:
+        return [*map(vars, owners)]
 
     @staticmethod
     def put(owner: Any, name: Any, value: Any) -> None:
@@ -347,8 +348,7 @@ class Held:
         """Methods, by name, that no visited function is known to call."""
         self._waiting: list[Any] = [target]
         while self._waiting:
-            while self._waiting:
-                self._visit()
+            self._visit()
             self._look_up()
 
     def _visit(self) -> None:
@@ -363,12 +363,11 @@ class Held:
             if kind in _COLLECTIONS:
                 self._empty += filterfalse(None, values)
                 values = [*filter(None, values)]
-            fresh = {id(value): value for value in values}
+            fresh = dict(zip(map(id, values), values, strict=True))
             for known in fresh.keys() & seen.keys():
                 del fresh[known]
             seen |= fresh
-            for value in [value for value in fresh.values() if value.__class__ is not kind]:
-                # a wrapper, whose class is that of what it wraps
+            for value in _wrappers(kind, fresh.values()):
                 _first(functools.partial(isinstance, fresh.pop(id(value))))(self, [value])
             if fresh:
                 _visit_of(kind)(self, [*fresh.values()])
@@ -422,14 +421,16 @@ class Held:
         """
         kinds = [kind for kind in kinds if _is_programs(kind.__module__)]
         self._waiting += chain.from_iterable(kind.__mro__[1:] for kind in kinds)
+        mentioned, methods, waiting = self._mentioned, self._methods, self._waiting
         for name, member in zip(*self._classes.add(kinds), strict=True):
-            if type(member) in _CALLED:
-                if name in self._mentioned or (name[:2] == "__" and name not in _MAKING):
-                    self._waiting.append(member)
-                else:
-                    self._methods.setdefault(name, []).append(member)
-            elif name[:2] != "__":
-                self._waiting.append(member)
+            special = name[:2] == "__"
+            if type(member) not in _CALLED:
+                if not special:
+                    waiting.append(member)
+            elif name in mentioned or (special and name not in _MAKING):
+                waiting.append(member)
+            else:
+                methods.setdefault(name, []).append(member)
 
     def _function(self, functions: list[FunctionType]) -> None:
         """Visits functions; of those of libraries only what they close over, which a decorator's function
@@ -445,7 +446,7 @@ class Held:
                 self._containers.append(found)
             found.codes.append(function.__code__)
         self._dict([*map(vars, functions)])
-        self._waiting += chain(self._defaults.add(functions), self._keywords.add(functions))
+        self._waiting += filter(None, chain(self._defaults.add(functions), self._keywords.add(functions)))
 
     def _cell(self, cells: list[CellType]) -> None:
         self._waiting += self._cells.add(cells)
@@ -537,6 +538,18 @@ _VISITS: Final[tuple[tuple[Any, Callable[[Held, list[Any]], object]], ...]] = (
     (object, Held._object),
 )
 """The visitors of values of one type: the first entry whose types match applies."""
+
+
+def _wrappers(kind: type, values: Iterable[Any]) -> list[Any]:
+    """Returns those among objects of a type that have the class of another object, which they wrap."""
+    return [value for value in values if value.__class__ is not kind] if _may_wrap(kind) else []
+
+
+@functools.cache
+def _may_wrap(kind: type) -> bool:
+    """Returns whether objects of a type may have another `__class__`."""
+    own = [vars(base) for base in kind.__mro__ if getattr(builtins, base.__name__, None) is not base]
+    return any("__class__" in attributes or "__getattribute__" in attributes for attributes in own)
 
 
 def _parts(values: list[Any], *names: str) -> list[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
+from operator import itemgetter
 from typing import Final, TypeAlias
 
 from ...constraints.engine.generate import RULE_DEFECT, Rules
@@ -306,24 +307,32 @@ def _calls(path: Path) -> object:
         return names[id]
 
     def named(argument: Argument) -> object:
-        if type(argument) is Ref:
-            return Ref, numbered(argument.id)
-        if type(argument) is tuple or type(argument) is Slice:
-            return type(argument), *[named(part) for part in parts_of(argument)]
-        return object() if type(argument) is Number or argument is Dyn else argument
+        kind = type(argument)
+        if kind is Ref:
+            return Ref, numbered(argument.id)  # type: ignore[union-attr]
+        if kind is tuple or kind is Slice:
+            return kind, *[named(part) for part in parts_of(argument)]
+        return object() if kind is Number or argument is Dyn else argument
 
     calls = []
     for node in nodes:
         if node.op in copies and isinstance(given := node.args[0][1], Ref):
             names[node.results[0]] = numbered(given.id)
             continue
-        arguments = [(name, named(argument)) for name, argument in node.args]
+        arguments = [one if type(one[1]) in _ITSELF else (one[0], named(one[1])) for one in node.args]
         calls.append((node.op, *arguments, *map(numbered, node.results), node.given))
     return tuple(calls), tuple((name, named(output)) for name, output in path.program.outputs)
 
 
+_ITSELF: Final = frozenset({int, float, bool, str, type(None)})
+"""Types of arguments that are no values of the program, and contain none."""
+
+
 def _writes(node: Node) -> bool:
-    return is_in_place(node.op) or node.op == "setitem" or any(name == "out" for name, _ in node.args)
+    return is_in_place(node.op) or node.op == "setitem" or "out" in map(_NAME, node.args)
+
+
+_NAME: Final = itemgetter(0)
 
 
 def main_path(system: System) -> Path | None:
@@ -362,11 +371,15 @@ class _ValueOrigins:
         for given in path.program.inputs:
             if not given.parameter:
                 self._made.setdefault(given.id, (None, given.name))
+        self._of_value: dict[int, str] = {}
         self._texts: dict[tuple[int, str | None], str] = {}
         self._operands: dict[int, Operand] = {}
 
     def text(self, ref: int) -> str:
         """Returns the text of a value; repeated calls of a program give results that share their shape."""
+        text = self._of_value.get(ref)
+        if text is not None:
+            return text
         value = self.values[ref]
         if type(value) is not Tensor:
             return readable(value)
@@ -374,6 +387,7 @@ class _ValueOrigins:
         text = self._texts.get(key)
         if text is None:
             text = self._texts[key] = readable(value)
+        self._of_value[ref] = text
         return text
 
     def operands(self, given: Iterable[Ref]) -> tuple[Operand, ...]:
