@@ -283,7 +283,7 @@ def _within_bounds(system: System, decision: Decision) -> Decision:
     if not bounds or decision.verdict not in ("proved", "refuted"):
         return decision
     reasons = tuple(
-        OpenSizes(True, f"{decision.verdict} as far as that goes: {note.reason}") for note in bounds
+        OpenSizes(True, f"{decision.verdict} apart from this: {note.reason}") for note in bounds
     )
     return replace(decision, verdict="unknown", reasons=reasons)
 
@@ -504,7 +504,7 @@ class _PathReading:
 
 
 _ALL = 1 << 62
-SETTLED: Final = "whether it raises seems to depend on data, and may be the same for all of them"
+SETTLED: Final = "whether it raises seems to depend on data, but may be the same for all data"
 
 
 class _DataDecide(NamedTuple):
@@ -606,7 +606,8 @@ def _possible(values: dict[str, int] | None) -> dict[str, int] | None:
 
 def _unsure(requirement: Requirement) -> OpenSizes:
     """Returns the sizes that a requirement refuses, though not certainly."""
-    whose = "only some data are asked" if requirement.some_data else "an approximation may ask too much"
+    some = requirement.some_data
+    whose = "only some data are considered" if some else "an approximation may refuse too much"
     region = negate(requirement.needs)
     return OpenSizes(region, f"{whose}: {requirement.reason}", requirement.origin, requirement.path)
 
@@ -647,7 +648,7 @@ class _Deciding:
             inside = self._certain(needs, reasons, doubts)
         if answer == "unknown":
             reasons.append(
-                OpenSizes(True, "the budget ran out before sizes were found that fit all requirements")
+                OpenSizes(True, "the budget ran out before sizes were found that satisfy all requirements")
             )
         for r in undecided:
             reasons.append(OpenSizes(negate(r.needs), f"the budget ran out: {r.reason}", r.origin, r.path))
@@ -736,9 +737,9 @@ class _Deciding:
             return self._empty(suspects, witness)
         suspects = self._cores(list(self.residual))
         if any(r.by_data for r in self.residual):
-            reason = "no sizes are left at which all data are accepted; some may be"
+            reason = "no sizes are left at which all data are accepted; some data may be"
         elif all(r.doubt is False for r in self.residual):
-            reason = "no sizes are left, but the budget ran out before it was found why"
+            reason = "no sizes are left, but the budget ran out before the reason was found"
         else:
             reason = "no sizes are left, but for requirements of some data, or behind an approximation"
         origin = suspects[0].requirements[0].origin if suspects else Origin()

@@ -197,7 +197,7 @@ class Rule:
                 alone = name == self.variadic and not isinstance(value, tuple)
                 named[name] = (value,) if alone else value
             elif key not in IGNORED:
-                raise BadCall(f"the rule knows no argument {key!r}")
+                raise BadCall(f"the rule does not know the argument {key!r}")
         if missing := self.required - named.keys():
             raise BadCall(f"argument {min(missing)!r} is missing")
         return named
@@ -1137,7 +1137,7 @@ def generate(
         if result is None and any(value is not Dyn for value in fallback(generator.node)):
             result = fallback(generator.node)
             note = generator.said.notes.pop()
-            reason = f"{note.reason}; what the trace took its result to be stands in for it"
+            reason = f"{note.reason}; the result that the trace recorded is used instead"
             generator.said.notes.append(Note("approximate", reason, note.node))
         parts: list[Value] = [Dyn] * expected
         if result is not None and result is not Dyn and expected:  # a graph need not take what it writes

@@ -177,7 +177,7 @@ def flash_attention_for_cpu(
             c.refuse(f"query, key and value must have rank 4: {query}, {key}, {value}")
     dtype = _attention_dtype(c, query, key, value, None)
     if dropout_p > 0:
-        c.refuse("the fused kernel knows no dropout")
+        c.refuse("the fused kernel does not support dropout")
     (b, h, length, e), (_, _, s, e_key), (*_, s_value, e_value) = query.shape, key.shape, value.shape
     c.require(
         all_of((eq(e, e_key), eq(e, e_value))),

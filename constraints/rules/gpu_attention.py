@@ -13,7 +13,7 @@ from .common import rank_is
 
 def _product(c: Context, query: Tensor, key: Tensor, value: Tensor) -> tuple[Shape, Dim, Dim]:
     """[b, h, l, e], [b, h, s, e], [b, h, s, v] -> the result's shape, l and s"""
-    reason = "which head sizes, strides and masks a GPU's kernel of attention takes is not looked at"
+    reason = "which head sizes, strides and masks a GPU's kernel of attention takes is not modelled"
     c.approximate(reason, "accept")
     for tensor in (query, key, value):
         if tensor.rank != 4:
@@ -127,7 +127,7 @@ def flash_attention_forward(
     num_splits: Any = None,
 ) -> tuple[Any, ...]:
     """[b, l, h, e], or of sequences one after the other [t, h, e] -> the same, [b, h, l] or [h, t], …"""
-    c.approximate("which sizes a GPU's kernel of attention takes is not looked at", "accept")
+    c.approximate("which sizes a GPU's kernel of attention takes is not modelled", "accept")
     rank_is(c, query, "the query", 4 if cum_seq_q is None else 3)
     *rows, heads, _ = query.shape
     sums = (rows[0], heads, *rows[1:]) if cum_seq_q is None else (heads, *rows)
@@ -155,7 +155,7 @@ def efficient_attention_forward(
     window_size: Any = None,
 ) -> tuple[Any, ...]:
     """[b, l, h, e], [b, s, h, e], [b, s, h, v] -> [b, l, h, v], [b, h, l up to a multiple of 32], …"""
-    c.approximate("which sizes a GPU's kernel of attention takes is not looked at", "accept")
+    c.approximate("which sizes a GPU's kernel of attention takes is not modelled", "accept")
     for name, part in (("query", query), ("key", key), ("value", value)):
         rank_is(c, part, f"the {name}", 4)
     batch, length, heads, _ = query.shape
@@ -178,7 +178,7 @@ def backward(parameters: str, results: int = 3) -> Rule:
 
     def rule(c: Context, **given: Any) -> tuple[Any, ...]:
         """…, q, k, v, … -> as q, k and v, and the bias"""
-        c.approximate("which sizes a GPU's kernel of attention takes is not looked at", "accept")
+        c.approximate("which sizes a GPU's kernel of attention takes is not modelled", "accept")
         found: list[Any] = []
         for name in ("query", "key", "value", "attn_bias")[:results]:
             tensor, mask = given.get(name), given.get("grad_input_mask", (True,) * 4)

@@ -122,7 +122,7 @@ def slice_(
 def narrow(c: Context, input: Tensor, dim: int, start: Dim | Tensor, length: Dim) -> Tensor:
     """`[*a, n, *z] -> [*a, length, *z]`, where -n <= start <= n, and start + length <= n from the front"""
     if not input.shape:
-        c.refuse("narrow takes no scalar")
+        c.refuse("narrow does not take a scalar")
     at, size, stride = a_dim(c, input, dim)
     nonnegative(c, length, "the length of narrow")
     if isinstance(start, Tensor) and start.dtype != "bool" and not start.rank:
@@ -283,7 +283,7 @@ def _sequence(c: Context, item: tuple[Value, ...]) -> Mask | Indices:
         return Mask(tuple(shape), sum(v is True for v in level))
     for v in level:
         if not (isinstance(v, int | Term | Number) or (isinstance(v, Tensor) and not v.shape)):
-            c.refuse(f"{v} is no index")
+            c.refuse(f"{v} is not an index")
     return Indices(tuple(shape), tuple(v for v in level if isinstance(v, int | Term)))
 
 
@@ -310,7 +310,7 @@ def _part(c: Context, item: Any, source: Iterator[tuple[Dim, Dim | None]]) -> It
             size, _ = next(source)
             c.require(ge(size, 1), f"no index is in range for a dim of size {size}", IndexError)
         case _:
-            c.refuse(f"{item} is no index: it is neither integral nor boolean", IndexError)
+            c.refuse(f"{item} is not an index: it is neither integral nor boolean", IndexError)
 
 
 def _slice_part(c: Context, item: Slice, size: Dim, stride: Dim | None) -> KeptDim:
@@ -329,7 +329,7 @@ def _bound(c: Context, bound: Value) -> Dim | Number | None:
         return bound
     if isinstance(bound, Number | Tensor):
         return UNKNOWN
-    c.refuse(f"the bounds of a slice are integers, and {bound} is none")
+    c.refuse(f"the bounds of a slice must be integers, and {bound} is not one")
 
 
 def _mask_part(c: Context, shape: Shape, true: Dim, source: Iterator[tuple[Dim, Dim | None]]) -> Picked:

@@ -139,7 +139,7 @@ def chunk_cat(c: Context, tensors: tuple[Tensor, ...], dim: int, num_chunks: Dim
     if len({t.dtype for t in tensors} - {None}) > 1:
         c.refuse("_chunk_cat takes tensors of one dtype")
     if not all(t.shape for t in tensors):
-        c.refuse("_chunk_cat takes no scalars")
+        c.refuse("_chunk_cat does not take scalars")
     width: Dim = 0
     at = axis(c, dim, tensors[0].rank)
     for tensor in tensors:

@@ -36,7 +36,7 @@ def mode_of(c: Context, size_average: Value, reduce: Value, reduction: Value) ->
     if reduction == "elementwise_mean":
         return "mean"
     if reduction not in MODES:
-        c.refuse(f"{reduction!r} is no reduction; a loss has 'none', 'mean' and 'sum'")
+        c.refuse(f"{reduction!r} is not a reduction; a loss has 'none', 'mean' and 'sum'")
     return str(reduction)
 
 
@@ -245,7 +245,7 @@ def gaussian_nll_loss(
     losses = pointwise(c, "xf=x", *operands, operation="gaussian_nll_loss")
     losses = Tensor(losses.shape, losses.dtype, _laid_out(operands))
     if reduction not in MODES:
-        c.refuse(f"{reduction!r} is no reduction; a loss has 'none', 'mean' and 'sum'")
+        c.refuse(f"{reduction!r} is not a reduction; a loss has 'none', 'mean' and 'sum'")
     return finish(c, str(reduction), losses)
 
 

@@ -304,7 +304,7 @@ def tensorsolve(c: Context, A: Tensor, B: Tensor, dims: Any = None) -> Tensor:
 def check_errors(c: Context, info: Tensor, api_name: Any, is_matrix: Any) -> tuple[()]:
     """int32[*b] -> nothing; it raises where the data is singular"""
     if info.dtype not in (None, "int32"):
-        c.refuse(f"what LAPACK tells is int32, not {info.dtype}")
+        c.refuse(f"LAPACK's info is int32, not {info.dtype}")
     return ()
 
 
@@ -366,7 +366,7 @@ def matrix_power(c: Context, input: Tensor, n: Dim) -> Tensor:
     c.require(eq(rows, columns), f"the matrix must be square, but it is {rows} by {columns}")
     if isinstance(n, Term):
         if input.dtype is not None and category(input.dtype) in (0, 1):
-            c.require(ge(n, 0), "an inverse takes no integers")
+            c.require(ge(n, 0), "an inverse cannot be taken of integers")
     elif n < 0:
         _matrix(c, input)
     return Tensor(input.shape, input.dtype, Layout.UNKNOWN)

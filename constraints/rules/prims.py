@@ -119,7 +119,7 @@ def reduction(law: str, some: bool = False, of_all: bool = True) -> RuleFunction
 def transpose(c: Context, input: Tensor, permutation: Sequence[int]) -> Tensor:
     """`[d0, d1, …] -> [d(p0), d(p1), …]` for a permutation p"""
     if sorted(permutation) != list(range(input.rank)):
-        c.refuse(f"{tuple(permutation)} is no permutation of {input.rank} dims")
+        c.refuse(f"{tuple(permutation)} is not a permutation of {input.rank} dims")
     return permuted(input, permutation)
 
 

@@ -239,7 +239,7 @@ def scaled_mm_v2(
     c.require(any_of((empty, eq(k, k2))), told, ValueError)
     for scales, recipe, by_row in ((scale_a, recipe_a, (n, 1)), (scale_b, recipe_b, (1, m))):
         if len(scales) != 1 or recipe[0] not in _BY_TENSOR + _BY_ROW:
-            c.approximate("which scales in blocks fit is not looked at", "accept")
+            c.approximate("which scales in blocks fit is not modelled", "accept")
             continue
         (scale,) = scales
         fits = eq(scale.numel, 1)

@@ -120,7 +120,7 @@ def normal(
         shapes.append(out.shape)
     shape = broadcast(c, *shapes)
     if isinstance(std, Tensor) and category(std.dtype or "") == 3:
-        c.refuse("deviations are no complex numbers")
+        c.refuse("deviations must not be complex numbers")
     return Tensor(shape, tensors[0].dtype, Layout.UNKNOWN)
 
 

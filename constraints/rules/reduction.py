@@ -559,7 +559,7 @@ def multinomial(c: Context, input: Tensor, num_samples: Dim, replacement: Value 
     c.require(ge(num_samples, 1), f"multinomial takes one sample or more, not {num_samples}")
     if replacement is True:
         something = any_of((ge(size, 1), *(eq(n, 0) for n in rows)))
-        c.require(something, "multinomial needs something to choose from, and there is nothing")
+        c.require(something, "multinomial needs at least one category to choose from")
     else:
         c.require(
             le(num_samples, size), f"multinomial cannot take {num_samples} of {size} without replacement"

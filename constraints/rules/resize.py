@@ -51,7 +51,7 @@ def interpolate(
 ) -> Tensor:
     """`[b, c, *n], m -> [b, c, *m]`, where a scale factor f gives m = floor(n * f)"""
     if mode not in MODES:
-        c.refuse(f"mode {mode!r} is none of {', '.join(MODES)}")
+        c.refuse(f"mode {mode!r} is not one of {', '.join(MODES)}")
     rank_is(c, input, f"input for mode {mode!r}", *MODES[mode])
     if mode in ("nearest", "nearest-exact", "area") and align_corners is not None:
         c.refuse(f"align_corners is not for mode {mode!r}")
@@ -177,7 +177,7 @@ def pad(c: Context, input: Tensor, pad: Shape, mode: str = "constant", value: An
     if mode == "constant":
         return constant_pad_nd(c, input, pad)
     if mode not in FITS:
-        c.refuse(f"padding mode {mode!r} is none of constant, {', '.join(FITS)}")
+        c.refuse(f"padding mode {mode!r} is not one of constant, {', '.join(FITS)}")
     if value not in (None, 0):
         c.refuse(f"padding mode {mode!r} takes no value")
     fits = len(pad) in (2, 4, 6) and input.rank - len(pad) // 2 in (1, 2)
@@ -190,7 +190,7 @@ def pad(c: Context, input: Tensor, pad: Shape, mode: str = "constant", value: An
 def pad_enum(c: Context, input: Tensor, sides: Shape, mode: int, value: Any = None) -> Tensor:
     """As `pad`, whose modes have numbers here."""
     if not 0 <= mode < 4:
-        c.refuse(f"padding mode {mode} is none of 0 to 3")
+        c.refuse(f"padding mode {mode} is not one of 0 to 3")
     return pad(c, input, sides, (*FITS, "constant")[mode], value)
 
 
@@ -303,9 +303,9 @@ def grid_sample(
 ) -> Tensor:
     """`[b, c, *n], [b, *m, len(n)] -> [b, c, *m]`"""
     if mode not in ("bilinear", "nearest", "bicubic"):
-        c.refuse(f"mode {mode!r} is none of bilinear, nearest, bicubic")
+        c.refuse(f"mode {mode!r} is not one of bilinear, nearest, bicubic")
     if padding_mode not in ("zeros", "border", "reflection"):
-        c.refuse(f"padding mode {padding_mode!r} is none of zeros, border, reflection")
+        c.refuse(f"padding mode {padding_mode!r} is not one of zeros, border, reflection")
     if mode == "bicubic":
         rank_is(c, input, "input of mode 'bicubic'", 4)
     return _sampled(c, input, grid)

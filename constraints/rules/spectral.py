@@ -150,7 +150,7 @@ def _axes(c: Context, dims: tuple[int, ...], rank: int) -> tuple[int, ...]:
 def check_norm(c: Context, norm: str | None) -> None:
     """Refuses a normalisation that torch does not know."""
     if norm not in (None, "forward", "backward", "ortho"):
-        c.refuse(f"norm {norm!r} is none of forward, backward, ortho")
+        c.refuse(f"norm {norm!r} is not one of forward, backward, ortho")
 
 
 def along_one(kind: str) -> RuleFunction:

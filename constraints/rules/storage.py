@@ -75,7 +75,7 @@ def fill_diagonal(c: Context, input: Tensor, fill_value: Value, wrap: Value = Fa
     if input.rank < 2:
         c.refuse(f"fill_diagonal_ takes a tensor of rank 2 or more, not {input.rank}")
     if wrap and not is_contiguous(input):
-        reason = "a wrapped diagonal of a matrix with gaps may leave its memory, which is not looked at"
+        reason = "a wrapped diagonal of a matrix with gaps may leave its memory, which is not modelled"
         c.approximate(reason, "accept")
     if input.rank > 2:
         for size in input.shape[1:]:

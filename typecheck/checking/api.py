@@ -61,7 +61,7 @@ def check(
       out, the default rules serve, and those that installed packages bring for operators of their own.
     - `repairs`: look for changes of the program after which a finding is gone, for some seconds more. Only
       Python programs are changed; each change is tried on the program itself, and taken back.
-    - `suspect`: codes of suspicions to look for besides the usual ones, or `"all"` among them.
+    - `suspect`: codes of suspicions to look for in addition to the usual ones, or `"all"` among them.
     - `second_solver`: another solver, `"cvc5"`, that is asked all on which the verdict rests. Where it
       contradicts, the verdict is `unknown`; `Report.second_opinion` has what it says.
 

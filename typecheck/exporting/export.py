@@ -321,7 +321,7 @@ class _Exporting:
             candidate = self._few_more(self._straight(candidate), second)
             asked = self._asked(candidate, second)
             if candidate.trace is not first.trace and not self._goes(first.goal.recorded, asked):
-                raise ExportError("a trace of another way through the model asks for more on this one")
+                raise ExportError("a trace of another path through the model requires more on this one")
         except (GraphError, SpecError) as error:
             raise ExportError(f"the exported program cannot be read: {error}") from error
         trace, goal, kept = candidate.trace, candidate.goal, asked.kept
@@ -341,7 +341,7 @@ class _Exporting:
             if not back and not trial.wrong:
                 trial.at_the_ends(trace.scans > 0)
             if trial.wrong and not dropped:
-                raise ExportError(f"the exported program is not the model: {trial.wrong}")
+                raise ExportError(f"the exported program differs from the model: {trial.wrong}")
             if not back and not trial.wrong:
                 break
             kept += dropped if trial.wrong else back
@@ -462,4 +462,4 @@ def _uncertain(found: Needs) -> Iterator[GivenUp]:
     for guard in found.unread:
         yield GivenUp("trace", "", guard, f"the trace holds only where {guard}")
     if not found.certain:
-        yield GivenUp("trace", "", "", "the graph may need more of its sizes than is known")
+        yield GivenUp("trace", "", "", "the graph may require more of its sizes than is known")

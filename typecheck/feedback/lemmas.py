@@ -118,7 +118,7 @@ def _atom(atom: Atom, variables: Mapping[str, Any]) -> Any:
             raise NotRead(f"no variable is given for {atom.name}")
         return variables[atom.name]
     if atom.op not in _APPLY:
-        raise NotRead(f"{atom.op} has no counterpart in torch")
+        raise NotRead(f"{atom.op} cannot be expressed in torch")
     return reduce(_APPLY[atom.op], (_size(arg, variables) for arg in atom.args))
 
 

@@ -64,7 +64,7 @@ class BranchOn:
         if self.outcome is not None:
             return f"{self.text}: always {self.outcome}"
         told = f"{self.text}: True where {self.when_true}, False where {self.when_false}"
-        return f"{told}, as far as was looked at ({self.missed})" if self.missed else told
+        return f"{told}, as far as was examined ({self.missed})" if self.missed else told
 
     def to_json(self) -> dict[str, Any]:
         """The same as plain data for `json.dump`."""

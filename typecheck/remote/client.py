@@ -74,7 +74,7 @@ def _problem(answer: httpx.Response) -> ServiceError:
     except (ValueError, KeyError, TypeError):
         return ServiceError(f"the service answers {answer.status_code}", status=answer.status_code)
     if answer.status_code == 401:
-        hint = "--token-file, ANYSHAPE_TOKEN or Client(token=…) says who asks"
+        hint = "--token-file, ANYSHAPE_TOKEN or Client(token=…) identifies the client"
     return ServiceError(detail, hint, answer.status_code)
 
 
@@ -268,7 +268,7 @@ class AsyncClient:
                                 return
             await self._pause(0.2 * 2**attempt)
             attempt += 1
-        raise ServiceError("the service cannot be reached any more", "ask later with the id of the check")
+        raise ServiceError("the service cannot be reached any more", "ask again later, by the check's id")
 
     async def _ask(self, method: str, path: str, **options: Any) -> httpx.Response:
         """Sends a request, and sends it again where the service is busy or away. Raises ServiceError."""

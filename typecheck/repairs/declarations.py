@@ -35,7 +35,7 @@ def declared(finding: Finding, before: Decision, repaired: bool) -> Repair | Non
     condition = finding.condition
     if not condition or len(condition) > 60 or (repaired and not leaves_most(condition)):
         return None
-    return Repair(f"declare that other inputs never come: assume {condition}", Origin())
+    return Repair(f"exclude other inputs: assume {condition}", Origin())
 
 
 def leaves_most(condition: str) -> bool:

@@ -106,7 +106,7 @@ class Comparison:
         expected = self._run(self.model, sizes)
         actual = self._run(self.module, sizes)
         if isinstance(expected, Raised):
-            return False  # for the sake of the data: an index out of range
+            return False  # because of the data: an index out of range
         if isinstance(actual, Raised):
             if not self.more:
                 self.wrong = f"at {show(sizes)} it raises {actual.error}"

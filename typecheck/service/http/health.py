@@ -26,7 +26,7 @@ def readyz(service: Serving, response: Response) -> Health:
     except SQLAlchemyError:
         problems.append("the database does not answer")
     if not service.runner.alive:
-        problems.append("the workers take no works")
+        problems.append("the workers take no checks")
     if problems:
         response.status_code = 503
     return Health(status="not ready" if problems else "ok", problems=problems)

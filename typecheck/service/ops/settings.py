@@ -114,7 +114,7 @@ def load(file: Path | None = None, **options: Any) -> Settings:
         except OSError as error:
             raise ConfigError(f"{file} cannot be read: {error.strerror}") from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise ConfigError(f"{file} is no TOML: {error}") from None
+            raise ConfigError(f"{file} is not valid TOML: {error}") from None
     prefix = str(Settings.model_config["env_prefix"])
     in_environment = {key[len(prefix) :].lower() for key in os.environ if key.upper().startswith(prefix)}
     from_file = {key: value for key, value in given.items() if key not in in_environment}

@@ -90,7 +90,7 @@ class QueueFull(Exception):
 
     def __init__(self, waiting: int, whose: str) -> None:
         self.waiting = waiting
-        super().__init__(f"{waiting} checks {whose} wait already")
+        super().__init__(f"{waiting} checks {whose} are waiting already")
 
 
 class Store:
@@ -191,7 +191,7 @@ class Store:
             if before:
                 last = session.get(Job, before)
                 if last is None or last.tenant != tenant:
-                    raise LookupError(f"there is no check {before} to go on from")
+                    raise LookupError(f"there is no check {before} to continue from")
                 at = sa.tuple_(sa.literal(last.created), sa.literal(last.id))
                 asked = asked.where(sa.tuple_(Job.created, Job.id) < at)
             asked = asked.order_by(Job.created.desc(), Job.id.desc()).limit(limit)
@@ -292,7 +292,7 @@ class Store:
             for work in works:
                 work.owner, work.lease, work.step = "", 0.0, ""
                 if work.starts >= MAX_STARTS:
-                    reason = f"it was begun {work.starts} times, and each time the service ended before it"
+                    reason = f"it was started {work.starts} times, and each time the service stopped first"
                     work.state, work.finished = State.FAILED, time.time()
                     work.problem = json.dumps({"kind": "crash", "problem": reason, "hint": ""})
                 else:

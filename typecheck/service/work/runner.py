@@ -170,7 +170,7 @@ class Runner:
         while not self._stopping.wait(min(SWEEP_S, self.settings.lease_s / 2)):
             try:
                 if resumed := self.store.resume():
-                    log("works of a service that is gone are queued again", works=resumed)
+                    log("checks of a service that has stopped are queued again", works=resumed)
                     self.wake()
                 if time.monotonic() > due:
                     while not self._stopping.is_set() and self.store.expire(self.settings.retention_days):
