@@ -381,7 +381,7 @@ class Generator:
             self.learn(formula)
 
     def _of_each_choice(self, formula: Formula) -> tuple[Formula, Choice] | None:
-        """Returns what a requirement asks of all choices of the data, if no branch has told them apart."""
+        """Returns what a requirement asks of all choices of the data, if no branch has distinguished them."""
         spoken_of = free_symbols(formula) & self.said.unbacked.keys()
         if len(spoken_of) != 1:
             return None
@@ -1155,7 +1155,7 @@ def generate(
 
 @functools.cache
 def _is_positional(name: str) -> bool:
-    """Returns whether the name of an argument stands for a position, as `arg0` does."""
+    """Returns whether the name of an argument is that of a position, such as `arg0`."""
     return name.startswith("arg") and name[3:].isdigit()
 
 

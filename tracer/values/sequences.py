@@ -547,7 +547,7 @@ class ManyPlaces(Exception):
 
 
 def _whether(run: Recorder, formula: Formula) -> bool:
-    """Does it hold of a place, which is one that the program names?"""
+    """Returns whether the formula holds. Raises ManyPlaces for an index without a name in programs."""
     if any(name.startswith("#") for name in free_symbols(formula)):
         raise ManyPlaces
     return run.truth(formula)

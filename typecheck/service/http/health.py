@@ -39,5 +39,5 @@ def readyz(service: Serving, response: Response) -> Health:
     responses={401: PROBLEMS[401], 200: {"description": "counts", "content": {"text/plain": {}}}},
 )
 def metrics(service: Serving) -> Response:
-    """What is counted, for Prometheus."""
+    """Returns the counters, for Prometheus."""
     return Response(service.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")

@@ -235,7 +235,7 @@ def report(
 
 @router.get("/v1/checks/{id}/spec", tags=["answers"], responses=PROBLEMS)
 def spec(service: Serving, who: Asking, id: Id) -> Spec:
-    """What `torch.export` can be told of the accepted sizes."""
+    """Returns the accepted sizes, as far as `torch.export` can express them."""
     _, answer = _answered(service, who, id)
     if not answer.get("spec"):
         raise Refusal(409, "there is no spec: no declared input is known to run")

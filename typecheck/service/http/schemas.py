@@ -97,7 +97,7 @@ class Comparison(BaseModel):
 
 
 class Spec(BaseModel):
-    """What `torch.export` can be told of the accepted sizes."""
+    """The accepted sizes, as far as `torch.export` can express them."""
 
     json_: dict[str, Any] = Field(alias="json", description="the spec, and what it could not express")
     python: str = Field(description="the same as Python to paste")
@@ -113,7 +113,7 @@ class Migration(BaseModel):
 
 
 class Health(BaseModel):
-    """Is the service well?"""
+    """Whether the service works, part by part."""
 
     status: Literal["ok", "not ready"]
     problems: list[str] = []
