@@ -209,10 +209,7 @@ class DomainOracle:
         return self.judge.ask(formula, self._given(given), EFFORT)
 
     def example(
-        self,
-        given: Sequence[Formula] = (),
-        prefer: Callable[[Mapping[str, int]], object] | None = None,
-        *,
+        self, given: Sequence[Formula] = (), prefer: Callable[[Mapping[str, int]], object] | None = None, *,
         forgiving: bool = False,
     ) -> dict[str, int] | None:
         """Returns a small assignment that satisfies the given conditions; None where none was found or
@@ -282,9 +279,7 @@ def _within_bounds(system: System, decision: Decision) -> Decision:
     bounds = [note for path in system.paths for note in path.notes if note.code == "bounded-rank"]
     if not bounds or decision.verdict not in ("proved", "refuted"):
         return decision
-    reasons = tuple(
-        OpenSizes(True, f"{decision.verdict} apart from this: {note.reason}") for note in bounds
-    )
+    reasons = tuple(OpenSizes(True, f"{decision.verdict} apart from this: {note.reason}") for note in bounds)
     return replace(decision, verdict="unknown", reasons=reasons)
 
 
@@ -779,16 +774,9 @@ class _Deciding:
         return Core(named, tuple(f for f in core if f not in needs))
 
     def _decision(
-        self,
-        verdict: Verdict,
-        reasons: tuple[OpenSizes, ...] = (),
-        *,
-        cores: tuple[Core, ...] = (),
-        inside: Mapping[str, int] | None = None,
-        outside: Mapping[str, int] | None = None,
-        left: bool = False,
-        open_: Sequence[OpenSizes] = (),
-        empty: bool = False,
+        self, verdict: Verdict, reasons: tuple[OpenSizes, ...] = (), *, cores: tuple[Core, ...] = (),
+        inside: Mapping[str, int] | None = None, outside: Mapping[str, int] | None = None, left: bool = False,
+        open_: Sequence[OpenSizes] = (), empty: bool = False,
     ) -> Decision:
         """Builds a decision; `empty` means that nothing is accepted, though not all is certainly refused.
 

@@ -11,18 +11,7 @@ from typing import Any, Final
 
 from ..terms.formula import free_symbols
 from .language import Constraint, Note
-from .program import (
-    IllFormed,
-    formula_of,
-    from_json,
-    integer,
-    origin_of,
-    pack,
-    text,
-    to_json,
-    truth,
-    unpack,
-)
+from .program import IllFormed, formula_of, from_json, integer, origin_of, pack, text, to_json, truth, unpack
 from .system import Condition, End, Path
 
 NOTES: Final = ("approximate", "no-rule", "trace-limit", "bounded-rank")

@@ -30,14 +30,8 @@ _SEED = Tensor((), "int64")
 
 
 def flash_attention(
-    c: Context,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    dropout_p: Any = 0.0,
-    is_causal: Any = False,
-    return_debug_mask: bool = False,
-    scale: Any = None,
+    c: Context, query: Tensor, key: Tensor, value: Tensor, dropout_p: Any = 0.0, is_causal: Any = False,
+    return_debug_mask: bool = False, scale: Any = None,
 ) -> tuple[Any, ...]:
     """[b, h, l, e], [b, h, s, e], [b, h, s, e] -> [b, h, l, e], [b, h, l], and values for the derivative"""
     shape, length, s = _product(c, query, key, value)
@@ -49,15 +43,8 @@ def flash_attention(
 
 
 def efficient_attention(
-    c: Context,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attn_bias: Tensor | None = None,
-    compute_log_sumexp: bool = False,
-    dropout_p: Any = 0.0,
-    is_causal: Any = False,
-    scale: Any = None,
+    c: Context, query: Tensor, key: Tensor, value: Tensor, attn_bias: Tensor | None = None,
+    compute_log_sumexp: bool = False, dropout_p: Any = 0.0, is_causal: Any = False, scale: Any = None,
 ) -> tuple[Any, ...]:
     """[b, h, l, e], [b, h, s, e], [b, h, s, v] -> [b, h, l, v], [b, h, l up to a multiple of 32], …"""
     shape, length, _ = _product(c, query, key, value)
@@ -67,16 +54,9 @@ def efficient_attention(
 
 
 def cudnn_attention(
-    c: Context,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attn_bias: Tensor | None = None,
-    compute_log_sumexp: bool = False,
-    dropout_p: Any = 0.0,
-    is_causal: Any = False,
-    return_debug_mask: bool = False,
-    scale: Any = None,
+    c: Context, query: Tensor, key: Tensor, value: Tensor, attn_bias: Tensor | None = None,
+    compute_log_sumexp: bool = False, dropout_p: Any = 0.0, is_causal: Any = False,
+    return_debug_mask: bool = False, scale: Any = None,
 ) -> tuple[Any, ...]:
     """[b, h, l, e], [b, h, s, e], [b, h, s, v] -> [b, h, l, v], [b, h, l, 1], …"""
     shape, length, s = _product(c, query, key, value)
@@ -86,15 +66,8 @@ def cudnn_attention(
 
 
 def overrideable_attention(
-    c: Context,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attn_bias: Tensor | None = None,
-    dropout_p: Any = 0.0,
-    is_causal: Any = False,
-    return_debug_mask: bool = False,
-    scale: Any = None,
+    c: Context, query: Tensor, key: Tensor, value: Tensor, attn_bias: Tensor | None = None,
+    dropout_p: Any = 0.0, is_causal: Any = False, return_debug_mask: bool = False, scale: Any = None,
 ) -> tuple[Any, ...]:
     """[b, h, l, e], [b, h, s, e], [b, h, s, v] -> [b, h, l, v], [b, h, l], …"""
     shape, length, s = _product(c, query, key, value)
@@ -104,26 +77,11 @@ def overrideable_attention(
 
 
 def flash_attention_forward(
-    c: Context,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    cum_seq_q: Tensor | None,
-    cum_seq_k: Tensor | None,
-    max_q: Dim,
-    max_k: Dim,
-    dropout_p: Any = 0.0,
-    is_causal: Any = False,
-    return_debug_mask: bool = False,
-    q_descale: Tensor | None = None,
-    k_descale: Tensor | None = None,
-    v_descale: Tensor | None = None,
-    scale: Any = None,
-    window_size_left: Any = None,
-    window_size_right: Any = None,
-    seqused_k: Tensor | None = None,
-    alibi_slopes: Tensor | None = None,
-    block_table: Tensor | None = None,
+    c: Context, query: Tensor, key: Tensor, value: Tensor, cum_seq_q: Tensor | None, cum_seq_k: Tensor | None,
+    max_q: Dim, max_k: Dim, dropout_p: Any = 0.0, is_causal: Any = False, return_debug_mask: bool = False,
+    q_descale: Tensor | None = None, k_descale: Tensor | None = None, v_descale: Tensor | None = None,
+    scale: Any = None, window_size_left: Any = None, window_size_right: Any = None,
+    seqused_k: Tensor | None = None, alibi_slopes: Tensor | None = None, block_table: Tensor | None = None,
     num_splits: Any = None,
 ) -> tuple[Any, ...]:
     """[b, l, h, e], or of sequences one after the other [t, h, e] -> the same, [b, h, l] or [h, t], …"""
@@ -138,21 +96,10 @@ def flash_attention_forward(
 
 
 def efficient_attention_forward(
-    c: Context,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    bias: Tensor | None,
-    cu_seqlens_q: Tensor | None,
-    cu_seqlens_k: Tensor | None,
-    max_seqlen_q: Dim | None,
-    max_seqlen_k: Dim | None,
-    dropout_p: Any = 0.0,
-    custom_mask_type: Any = 0,
-    compute_log_sumexp: bool = False,
-    scale: Any = None,
-    seqlen_k: Tensor | None = None,
-    window_size: Any = None,
+    c: Context, query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, cu_seqlens_q: Tensor | None,
+    cu_seqlens_k: Tensor | None, max_seqlen_q: Dim | None, max_seqlen_k: Dim | None, dropout_p: Any = 0.0,
+    custom_mask_type: Any = 0, compute_log_sumexp: bool = False, scale: Any = None,
+    seqlen_k: Tensor | None = None, window_size: Any = None,
 ) -> tuple[Any, ...]:
     """[b, l, h, e], [b, s, h, e], [b, s, h, v] -> [b, l, h, v], [b, h, l up to a multiple of 32], …"""
     c.approximate("which sizes a GPU's kernel of attention takes is not modelled", "accept")

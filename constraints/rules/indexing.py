@@ -64,12 +64,7 @@ def slice_length(c: Context, size: Dim, start: Dim | None, stop: Dim | None, ste
 
 
 def sliced(
-    c: Context,
-    size: Dim,
-    stride: Dim | None,
-    start: Dim | None,
-    stop: Dim | None,
-    step: Dim | None,
+    c: Context, size: Dim, stride: Dim | None, start: Dim | None, stop: Dim | None, step: Dim | None,
     error: type[Exception] = RuntimeError,
 ) -> tuple[Dim, Dim | None]:
     """The size and the stride of a dim after `start:stop:step`, where step > 0"""
@@ -148,20 +143,13 @@ def narrow_copy(c: Context, input: Tensor, dim: int, start: Dim | Tensor, length
     return Tensor(result.shape, result.dtype)
 
 
-def select_scatter(
-    c: Context, input: Tensor, src: Tensor, dim: int, index: Dim | Tensor | Number
-) -> Tensor:
+def select_scatter(c: Context, input: Tensor, src: Tensor, dim: int, index: Dim | Tensor | Number) -> Tensor:
     """`[*a, n, *z], [*a, *z] -> [*a, n, *z]`"""
     return replaced(c, input, select(c, input, dim, index), src)
 
 
 def slice_scatter(
-    c: Context,
-    input: Tensor,
-    src: Tensor,
-    dim: int = 0,
-    start: Dim | None = None,
-    end: Dim | None = None,
+    c: Context, input: Tensor, src: Tensor, dim: int = 0, start: Dim | None = None, end: Dim | None = None,
     step: Dim = 1,
 ) -> Tensor:
     """`[*a, n, *z], [*a, slice_length(n, start, end, step), *z] -> [*a, n, *z]`"""
@@ -472,11 +460,7 @@ def index(c: Context, input: Tensor, indices: tuple[Tensor | None, ...]) -> Tens
 
 
 def index_put(
-    c: Context,
-    input: Tensor,
-    indices: tuple[Tensor | None, ...],
-    values: Tensor,
-    accumulate: bool = False,
+    c: Context, input: Tensor, indices: tuple[Tensor | None, ...], values: Tensor, accumulate: bool = False,
     unsafe: bool = False,
 ) -> Tensor:
     """`[*d] -> [*d]`; the values expand to the shape of `input[indices]`"""

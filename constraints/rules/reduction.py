@@ -124,9 +124,7 @@ def grad_sum_to_size(c: Context, input: Tensor, size: Shape | None = None) -> Te
     return input if size is None else sum_to_size(c, input, *size)
 
 
-def hash_tensor(
-    c: Context, input: Tensor, dim: Axes = None, keepdim: Value = False, mode: int = 0
-) -> Tensor:
+def hash_tensor(c: Context, input: Tensor, dim: Axes = None, keepdim: Value = False, mode: int = 0) -> Tensor:
     """[*a, n, *b] -> uint64[*a, *b], where n is not 0"""
     apply_law(c, "===x", input.dtype, "hash_tensor")
     if mode != 0:
@@ -226,11 +224,7 @@ def aminmax(c: Context, input: Tensor, dim: int | None = None, keepdim: Value = 
 
 
 def quantile(
-    c: Context,
-    input: Tensor,
-    q: Value,
-    dim: int | None = None,
-    keepdim: Value = False,
+    c: Context, input: Tensor, q: Value, dim: int | None = None, keepdim: Value = False,
     interpolation: str = "linear",
 ) -> Tensor:
     """[*a, n, *b], q: [] or [k] -> [*a, *b] or [k, *a, *b]; the k values of one quantile are neighbours"""

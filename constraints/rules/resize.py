@@ -40,14 +40,8 @@ def _resized(c: Context, input: Tensor, wanted: Shape) -> Tensor:
 
 
 def interpolate(
-    c: Context,
-    input: Tensor,
-    size: Any = None,
-    scale_factor: Any = None,
-    mode: str = "nearest",
-    align_corners: bool | None = None,
-    recompute_scale_factor: bool | None = None,
-    antialias: bool = False,
+    c: Context, input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
+    align_corners: bool | None = None, recompute_scale_factor: bool | None = None, antialias: bool = False,
 ) -> Tensor:
     """`[b, c, *n], m -> [b, c, *m]`, where a scale factor f gives m = floor(n * f)"""
     if mode not in MODES:
@@ -213,10 +207,7 @@ def pad_mode(mode: str, spatial: int) -> RuleFunction:
 
 
 def pad_sequence(
-    c: Context,
-    sequences: tuple[Tensor, ...],
-    batch_first: bool = False,
-    padding_value: float = 0.0,
+    c: Context, sequences: tuple[Tensor, ...], batch_first: bool = False, padding_value: float = 0.0,
     padding_side: str = "right",
 ) -> Tensor:
     """`[l, *a], [m, *a], … -> [max(l, m, …), the number of sequences, *a]`, or the batch first
@@ -294,11 +285,7 @@ def _sampled(c: Context, input: Tensor, grid: Tensor) -> Tensor:
 
 
 def grid_sample(
-    c: Context,
-    input: Tensor,
-    grid: Tensor,
-    mode: str = "bilinear",
-    padding_mode: str = "zeros",
+    c: Context, input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros",
     align_corners: bool | None = None,
 ) -> Tensor:
     """`[b, c, *n], [b, *m, len(n)] -> [b, c, *m]`"""

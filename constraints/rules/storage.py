@@ -36,11 +36,7 @@ def resize_as(c: Context, input: Tensor, the_template: Tensor, memory_format: st
 
 
 def set_(
-    c: Context,
-    input: Tensor,
-    source: Value = None,
-    storage_offset: Value = 0,
-    size: Shape | None = None,
+    c: Context, input: Tensor, source: Value = None, storage_offset: Value = 0, size: Shape | None = None,
     stride: Shape | None = None,
 ) -> Tensor:
     """`[*d], [*n] -> [*n]`, the memory of the source; with sizes and strides, these; of nothing, `[0]`"""

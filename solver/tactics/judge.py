@@ -167,10 +167,7 @@ class Judge:
     def stats(self) -> Stats:
         problems = self._problems.values()
         return Stats(
-            self.questions,
-            sum(p.queries for p in problems),
-            sum(p.units for p in problems),
-            self._spent,
+            self.questions, sum(p.queries for p in problems), sum(p.units for p in problems), self._spent
         )
 
     @contextmanager
@@ -385,13 +382,8 @@ class Judge:
         return self._with_z3(goal.part, known, (tuple(known.facts), goal.part), goal.units)
 
     def _with_z3(
-        self,
-        part: tuple[Formula, ...],
-        known: Consequences,
-        forms: Iterable[tuple[Formula, ...]],
-        units: int | None,
-        *,
-        afresh: bool = True,
+        self, part: tuple[Formula, ...], known: Consequences, forms: Iterable[tuple[Formula, ...]],
+        units: int | None, *, afresh: bool = True,
     ) -> Found:
         """Returns the answer for a component by z3, asked in several forms.
 

@@ -61,10 +61,7 @@ def require_between(
 
 
 def _require(
-    law: Callable[..., Formula],
-    numbers: tuple[Any, ...],
-    reason: Callable[..., str],
-    error: type[Exception],
+    law: Callable[..., Formula], numbers: tuple[Any, ...], reason: Callable[..., str], error: type[Exception]
 ) -> None:
     """Requires a law of numbers; they may be sizes of a recording or of a trace of torch's."""
     run = next((n.run for n in numbers if type(n) is Size), None)

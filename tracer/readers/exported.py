@@ -301,13 +301,8 @@ class _HigherOrderCall:
     """
 
     def __init__(
-        self,
-        builder: _Builder,
-        call: ExportedCall,
-        graph: ExportedGraph,
-        names: dict[str, Argument],
-        autocast: bool,
-        depth: int,
+        self, builder: _Builder, call: ExportedCall, graph: ExportedGraph, names: dict[str, Argument],
+        autocast: bool, depth: int,
     ) -> None:
         self.builder, self.call, self.graph, self.names = builder, call, graph, names
         self.autocast, self.depth = autocast, depth
@@ -351,9 +346,7 @@ class _HigherOrderCall:
 
 
 def _called(
-    control: Callable[..., tuple[Argument, ...]],
-    host: _HigherOrderCall,
-    call: ExportedCall,
+    control: Callable[..., tuple[Argument, ...]], host: _HigherOrderCall, call: ExportedCall,
     names: Mapping[str, Argument],
 ) -> tuple[Argument, ...]:
     """Returns the results of the operator for its operands.

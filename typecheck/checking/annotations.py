@@ -68,9 +68,7 @@ def spec_of(target: Any) -> list[str]:
     said = {n: reader.read(p.annotation) for n, p in parameters.items() if p.default is p.empty}
     for name, found in said.items():
         if found is None:
-            raise TargetError(
-                f"the input {name!r} is not declared, and its annotation has no shape", HINT
-            )
+            raise TargetError(f"the input {name!r} is not declared, and its annotation has no shape", HINT)
     arguments = {name: _value(name, parameter, said.get(name)) for name, parameter in parameters.items()}
     return _lines(said, arguments)
 

@@ -122,9 +122,7 @@ class Trial:
         elif self.on_data:
             finding = findings.make(Code.CONTRADICTED, f"{did}; data decide which path the program takes")
         else:
-            finding = findings.make(
-                Code.INTERNAL_ERROR, f"{did}: a defect of anyshape, please report it"
-            )
+            finding = findings.make(Code.INTERNAL_ERROR, f"{did}: a defect of anyshape, please report it")
         origin = finding.origin if isinstance(outcome, Ran) else outcome.origin
         self.mistakes.append(replace(finding, origin=origin, witness=dict(values)))
 
@@ -189,9 +187,7 @@ def _mixed(symbols: Iterable[str], facts: Mapping[str, Fact]) -> Iterator[dict[s
         yield {name: _candidate(name, facts[name], random) for name in symbols}
 
 
-def _corners(
-    symbols: Sequence[str], facts: Mapping[str, Fact], unseen: Unseen
-) -> Iterator[dict[str, int]]:
+def _corners(symbols: Sequence[str], facts: Mapping[str, Fact], unseen: Unseen) -> Iterator[dict[str, int]]:
     """Assignments where all symbols are least but for one that matters to what is not seen, or none of these
     is least.
     """
@@ -245,11 +241,7 @@ class Witnesses:
     """Finds, for one line after the other, sizes that it refuses and those before it do not."""
 
     def __init__(
-        self,
-        spec: Spec,
-        decision: Decision,
-        outside: Mapping[str, int] | None,
-        oracle: DomainOracle,
+        self, spec: Spec, decision: Decision, outside: Mapping[str, int] | None, oracle: DomainOracle,
         trial: Trial | None,
     ) -> None:
         self.given, self.residual = spec.domain.assumptions, decision.residual

@@ -32,9 +32,7 @@ Inputs: TypeAlias = list[tuple[str | int, Any]]
 
 
 def from_torch(
-    dynamic_shapes: Any,
-    args: Sequence[Any] = (),
-    kwargs: Mapping[str, Any] | None = None,
+    dynamic_shapes: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None,
     target: Any = None,
 ) -> DimSpec:
     """The spec that `torch.export.export(target, args, kwargs, dynamic_shapes=dynamic_shapes)` is given.
@@ -250,10 +248,7 @@ def _type(value: Any) -> str:
 
 
 def to_torch(
-    spec: DimSpec,
-    args: Sequence[Any] = (),
-    kwargs: Mapping[str, Any] | None = None,
-    target: Any = None,
+    spec: DimSpec, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None, target: Any = None
 ) -> tuple[Any, tuple[str, ...]]:
     """The `dynamic_shapes` that `torch.export.export` takes, and what it does not say of the spec.
 

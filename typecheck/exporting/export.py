@@ -159,13 +159,8 @@ class Exported:
 
 
 def export(
-    model: Any,
-    inputs: Inputs | None = None,
-    assume: str | Iterable[str] = (),
-    *,
-    finite: int | Mapping[str, int] | None = None,
-    budget_s: float = 60.0,
-    rules: Rules | None = None,
+    model: Any, inputs: Inputs | None = None, assume: str | Iterable[str] = (), *,
+    finite: int | Mapping[str, int] | None = None, budget_s: float = 60.0, rules: Rules | None = None,
     progress: Progress | None = None,
 ) -> Exported:
     """The model as an ExportedProgram that takes all sizes that the model takes, and refuses all others.
@@ -194,11 +189,7 @@ def export(
 
 
 def _examined(
-    model: Any,
-    inputs: Inputs | None,
-    assume: list[str],
-    budget_s: float,
-    rules: Rules | None,
+    model: Any, inputs: Inputs | None, assume: list[str], budget_s: float, rules: Rules | None,
     tell: Progress,
 ) -> Examined:
     """Examines the model with its paths kept separate, if there are not too many, since a graph holds one

@@ -56,10 +56,7 @@ class Fed:
 
 
 def feed(
-    shape_env: ShapeEnv,
-    facts: Mapping[str, Fact],
-    relations: Iterable[Formula] = (),
-    *,
+    shape_env: ShapeEnv, facts: Mapping[str, Fact], relations: Iterable[Formula] = (), *,
     names: Mapping[str, int | torch.SymInt] | None = None,
 ) -> Fed:
     """Tells a ShapeEnv facts of its sizes, and relations between them.

@@ -42,11 +42,7 @@ class Lemmas:
 
 
 def lemmas(
-    target: Any,
-    inputs: Inputs,
-    assume: str | Iterable[str] = (),
-    *,
-    budget_s: float = 30.0,
+    target: Any, inputs: Inputs, assume: str | Iterable[str] = (), *, budget_s: float = 30.0,
     rules: Rules | None = None,
 ) -> Lemmas:
     """Returns the conditions that the target tests and that follow from the assumptions, but not from ranges

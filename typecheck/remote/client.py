@@ -112,14 +112,8 @@ class AsyncClient:
         await self.close()
 
     async def check(
-        self,
-        target: Any,
-        inputs: Inputs | None = None,
-        assume: str | Iterable[str] = (),
-        *,
-        budget_s: float | None = None,
-        source: bool = True,
-        priority: Priority | None = None,
+        self, target: Any, inputs: Inputs | None = None, assume: str | Iterable[str] = (), *,
+        budget_s: float | None = None, source: bool = True, priority: Priority | None = None,
     ) -> Report:
         """Returns the report of a check by the service: traces here, sends the program, and waits.
 
@@ -129,17 +123,9 @@ class AsyncClient:
         return await self.report(asked.id)
 
     async def submit(
-        self,
-        target: Any,
-        inputs: Inputs | None = None,
-        assume: str | Iterable[str] = (),
-        *,
-        budget_s: float | None = None,
-        source: bool = True,
-        replay: bool = True,
-        suspect: Iterable[str] = (),
-        second_solver: str | None = None,
-        priority: Priority | None = None,
+        self, target: Any, inputs: Inputs | None = None, assume: str | Iterable[str] = (), *,
+        budget_s: float | None = None, source: bool = True, replay: bool = True, suspect: Iterable[str] = (),
+        second_solver: str | None = None, priority: Priority | None = None,
     ) -> Submitted:
         """Asks for a check, and does not wait for it."""
         sent = await self._call(partial(package, target, inputs, assume, source=source))
@@ -149,14 +135,8 @@ class AsyncClient:
         )  # fmt: skip
 
     async def send(
-        self,
-        sent: Package,
-        *,
-        budget_s: float | None = None,
-        replay: bool = True,
-        suspect: Iterable[str] = (),
-        second_solver: str | None = None,
-        priority: Priority | None = None,
+        self, sent: Package, *, budget_s: float | None = None, replay: bool = True,
+        suspect: Iterable[str] = (), second_solver: str | None = None, priority: Priority | None = None,
     ) -> Submitted:
         """Asks for a check of a program that is packed already."""
         name, suspicions = sent.name[-200:], [*suspect]

@@ -86,9 +86,7 @@ def _accepts_all(prover: Prover, spec: Spec, until: float) -> bool:
 def widened(domain: Domain, holes: Iterable[str]) -> Domain:
     """The domain with symbols for numbers that are left open."""
     at_least = (ge(sym(name), 1) for name in holes)
-    return replace(
-        domain, symbols=(*domain.symbols, *holes), assumptions=(*domain.assumptions, *at_least)
-    )
+    return replace(domain, symbols=(*domain.symbols, *holes), assumptions=(*domain.assumptions, *at_least))
 
 
 def _with_input(spec: Spec, index: int, shape: tuple[Dim, ...], holes: Iterable[str]) -> Spec:

@@ -34,9 +34,7 @@ class Code(StrEnum):
     """
 
     # Type checkers take a look-up, `Code(name)`, for a call of this function; hence the defaults.
-    def __new__(
-        cls, name: str, severity: Severity = ERROR, summary: str = "", suspected: str = ""
-    ) -> Code:
+    def __new__(cls, name: str, severity: Severity = ERROR, summary: str = "", suspected: str = "") -> Code:
         code = str.__new__(cls, name)
         code._value_, code.severity, code.summary, code.suspected = name, severity, summary, suspected
         return code

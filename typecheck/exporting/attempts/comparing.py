@@ -42,13 +42,7 @@ class Comparison:
     """Runs the program and the model at the same sizes."""
 
     def __init__(
-        self,
-        model: Any,
-        spec: Spec,
-        program: ExportedProgram,
-        accepted: Formula,
-        fill: str,
-        more: bool,
+        self, model: Any, spec: Spec, program: ExportedProgram, accepted: Formula, fill: str, more: bool,
         judge: Judge,
     ) -> None:
         """`accepted`: the sizes that both should take. `more`: the program may refuse more than that."""

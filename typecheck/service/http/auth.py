@@ -54,12 +54,7 @@ class TokenTable:
         self._some: tuple[float, bool] = (0.0, False)
 
     def create(
-        self,
-        name: str,
-        tenant: str = "",
-        *,
-        priority: int = 0,
-        per_minute: int | None = None,
+        self, name: str, tenant: str = "", *, priority: int = 0, per_minute: int | None = None,
         upload_mb: float | None = None,
     ) -> str:
         """Creates a token and returns its secret, which cannot be read again later. Raises ConfigError for

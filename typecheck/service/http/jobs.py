@@ -41,16 +41,9 @@ def own_version() -> str:
 
 
 def question(
-    settings: Settings,
-    *,
-    kind: str = "check",
-    inputs: Sequence[str] | None = None,
-    assume: Sequence[str] = (),
-    budget_s: float | None = None,
-    replay: bool = True,
-    finite: int | None = None,
-    suspect: Sequence[str] = (),
-    second_solver: str | None = None,
+    settings: Settings, *, kind: str = "check", inputs: Sequence[str] | None = None,
+    assume: Sequence[str] = (), budget_s: float | None = None, replay: bool = True, finite: int | None = None,
+    suspect: Sequence[str] = (), second_solver: str | None = None,
 ) -> Question:
     """Returns the question of a request, checked as far as possible without the model. Raises SpecError,
     Refusal.

@@ -96,13 +96,9 @@ def submit(
 
 @router.get("/v1/checks", tags=["checks"], responses=PROBLEMS)
 def history(
-    service: Serving,
-    who: Asking,
-    state: Annotated[list[schemas.StateName] | None, Query()] = None,
+    service: Serving, who: Asking, state: Annotated[list[schemas.StateName] | None, Query()] = None,
     verdict: Annotated[list[schemas.VerdictName] | None, Query()] = None,
-    name: Annotated[
-        str, Query(max_length=200, pattern=NO_NUL, description="a part of the name")
-    ] = "",
+    name: Annotated[str, Query(max_length=200, pattern=NO_NUL, description="a part of the name")] = "",
     before: Annotated[str, Query(pattern="^([0-9a-f]{20})?$", description="`next` of a page")] = "",
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
 ) -> Checks:
@@ -119,9 +115,7 @@ def history(
 
 @router.get("/v1/checks/{id}", tags=["checks"], responses=PROBLEMS)
 async def state(
-    service: Serving,
-    who: Asking,
-    id: Id,
+    service: Serving, who: Asking, id: Id,
     wait: Annotated[float, Query(ge=0, le=LONGEST_WAIT_S, description="seconds to wait for its end")] = 0,
 ) -> Check:
     """Where a check stands. With `wait`, the answer comes when it has ended, or the time has."""
@@ -209,11 +203,7 @@ def compare(service: Serving, who: Asking, asked: schemas.Comparison, response: 
 
 @router.get("/v1/checks/{id}/report", tags=["answers"], responses=REPORTS, response_class=Response)
 def report(
-    request: Request,
-    service: Serving,
-    who: Asking,
-    id: Id,
-    format: ReportForm = "json",
+    request: Request, service: Serving, who: Asking, id: Id, format: ReportForm = "json",
     shapes: Annotated[bool, Query(description="for text: include all intermediate shapes")] = False,
 ) -> Response:
     """The report of a check that is done, in one of the forms that `anyshape check` has."""

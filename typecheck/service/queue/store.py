@@ -166,14 +166,8 @@ class Store:
             return None if row is None else Entry(*row)
 
     def jobs(
-        self,
-        tenant: str,
-        *,
-        states: Iterable[str] = (),
-        verdicts: Iterable[str] = (),
-        name: str = "",
-        before: str = "",
-        limit: int = 50,
+        self, tenant: str, *, states: Iterable[str] = (), verdicts: Iterable[str] = (), name: str = "",
+        before: str = "", limit: int = 50,
     ) -> list[Entry]:
         """The tenant's jobs, latest first, from the one after `before` on.
 
@@ -248,9 +242,7 @@ class Store:
             work.lease = self.database.clock(session) + lease_s
             work.started, work.starts, work.step = time.time(), work.starts + 1, ""
             question = json.loads(work.question)
-            return Taken(
-                work.digest, model.form, model.content, question, work.failures, work.created
-            )
+            return Taken(work.digest, model.form, model.content, question, work.failures, work.created)
 
     def renew(self, owner: str, digest: str, lease_s: float, step: str) -> bool:
         """Says that the owner is alive and where it is; False where the work is no longer its own."""

@@ -131,9 +131,7 @@ def _line(error: Exception) -> str:
 # ---- calls
 
 
-def _called(
-    node: Node, values: Mapping[int, Any], sizes: Mapping[str, int], path: Path
-) -> Sequence[Any]:
+def _called(node: Node, values: Mapping[int, Any], sizes: Mapping[str, int], path: Path) -> Sequence[Any]:
     """The leaves of what a call gives back. Raises NotTried, and what the kernel raises."""
     if node.given:
         raise NotTried(f"{node.op} is called under a condition")

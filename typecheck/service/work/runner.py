@@ -41,13 +41,8 @@ class Runner:
     """The workers of one service."""
 
     def __init__(
-        self,
-        store: Store,
-        settings: Settings,
-        make: Callable[[], Executor],
-        metrics: Metrics,
-        traces: Traces,
-        tell: Tell,
+        self, store: Store, settings: Settings, make: Callable[[], Executor], metrics: Metrics,
+        traces: Traces, tell: Tell,
     ) -> None:
         self.store, self.settings, self.metrics, self.traces, self.tell = (
             store, settings, metrics, traces, tell,
