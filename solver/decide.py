@@ -209,10 +209,7 @@ class DomainOracle:
         return self.judge.ask(formula, self._given(given), EFFORT)
 
     def example(
-        self,
-        given: Sequence[Formula] = (),
-        prefer: Callable[[Mapping[str, int]], object] | None = None,
-        *,
+        self, given: Sequence[Formula] = (), prefer: Callable[[Mapping[str, int]], object] | None = None, *,
         forgiving: bool = False,
     ) -> dict[str, int] | None:
         """Returns a small assignment that satisfies the given conditions; None where none was found or
@@ -287,9 +284,7 @@ def _within_bounds(system: System, decision: Decision) -> Decision:
     bounds = [note for path in system.paths for note in path.notes if note.code == "bounded-rank"]
     if not bounds or decision.verdict not in ("proved", "refuted"):
         return decision
-    reasons = tuple(
-        OpenSizes(True, f"{decision.verdict} as far as that goes: {note.reason}") for note in bounds
-    )
+    reasons = tuple(OpenSizes(True, f"{decision.verdict} apart from this: {note.reason}") for note in bounds)
     return replace(decision, verdict="unknown", reasons=reasons)
 
 
@@ -543,7 +538,7 @@ class _PathReading:
 
 _ALL = 1 << 62
 TOGETHER: Final = "no data were tried, and perhaps none pass all the checks of data on the way"
-SETTLED: Final = "whether it raises seems to depend on data, and may be the same for all of them"
+SETTLED: Final = "whether it raises seems to depend on data, but may be the same for all data"
 
 
 class _DataDecide(NamedTuple):
@@ -645,7 +640,8 @@ def _possible(values: dict[str, int] | None) -> dict[str, int] | None:
 
 def _unsure(requirement: Requirement) -> OpenSizes:
     """Returns the sizes that a requirement refuses, though not certainly."""
-    whose = "only some data are asked" if requirement.some_data else "an approximation may ask too much"
+    some = requirement.some_data
+    whose = "only some data are considered" if some else "an approximation may refuse too much"
     region = negate(requirement.needs)
     return OpenSizes(region, f"{whose}: {requirement.reason}", requirement.origin, requirement.path)
 
@@ -686,7 +682,7 @@ class _Deciding:
             inside = self._certain(needs, reasons, doubts)
         if answer == "unknown":
             reasons.append(
-                OpenSizes(True, "the budget ran out before sizes were found that fit all requirements")
+                OpenSizes(True, "the budget ran out before sizes were found that satisfy all requirements")
             )
         for r in undecided:
             reasons.append(OpenSizes(negate(r.needs), f"the budget ran out: {r.reason}", r.origin, r.path))
@@ -776,9 +772,9 @@ class _Deciding:
             return self._empty(suspects, witness)
         suspects = self._cores(list(self.residual))
         if any(r.by_data for r in self.residual):
-            reason = "no sizes are left at which all data are accepted; some may be"
+            reason = "no sizes are left at which all data are accepted; some data may be"
         elif all(r.doubt is False for r in self.residual):
-            reason = "no sizes are left, but the budget ran out before it was found why"
+            reason = "no sizes are left, but the budget ran out before the reason was found"
         else:
             reason = "no sizes are left, but for requirements of some data, or behind an approximation"
         origin = suspects[0].requirements[0].origin if suspects else Origin()
@@ -818,16 +814,9 @@ class _Deciding:
         return Core(named, tuple(f for f in core if f not in needs))
 
     def _decision(
-        self,
-        verdict: Verdict,
-        reasons: tuple[OpenSizes, ...] = (),
-        *,
-        cores: tuple[Core, ...] = (),
-        inside: Mapping[str, int] | None = None,
-        outside: Mapping[str, int] | None = None,
-        left: bool = False,
-        open_: Sequence[OpenSizes] = (),
-        empty: bool = False,
+        self, verdict: Verdict, reasons: tuple[OpenSizes, ...] = (), *, cores: tuple[Core, ...] = (),
+        inside: Mapping[str, int] | None = None, outside: Mapping[str, int] | None = None, left: bool = False,
+        open_: Sequence[OpenSizes] = (), empty: bool = False,
     ) -> Decision:
         """Builds a decision; `empty` means that nothing is accepted, though not all is certainly refused.
 

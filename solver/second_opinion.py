@@ -123,13 +123,8 @@ class Questions:
 
 
 def questions(
-    system: System,
-    verdict: str,
-    accepted: Formula,
-    cores: Sequence[Core],
-    residual: Sequence[Requirement],
-    inside: Mapping[str, int] | None,
-    outside: Mapping[str, int] | None,
+    system: System, verdict: str, accepted: Formula, cores: Sequence[Core], residual: Sequence[Requirement],
+    inside: Mapping[str, int] | None, outside: Mapping[str, int] | None,
 ) -> Questions:
     """Returns the questions whose expected answers show that this verdict on a system, and its accepted set,
     are right.
@@ -207,9 +202,7 @@ def _steps(path: Path) -> Iterator[PathStep]:
 
 
 def _branch(condition: Condition) -> PathStep:
-    return PathStep(
-        "forced" if condition.forced else "taken", condition.known, "a branch", condition.origin
-    )
+    return PathStep("forced" if condition.forced else "taken", condition.known, "a branch", condition.origin)
 
 
 def _premise(steps: Sequence[PathStep]) -> tuple[Formula, ...]:

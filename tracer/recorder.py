@@ -101,9 +101,7 @@ class Recorder(Ledger, ABC):
 
     @abstractmethod
     def datum(
-        self,
-        dtype: str | None,
-        dataless: Formula = False,
+        self, dtype: str | None, dataless: Formula = False,
         about: Callable[[str, float], Outlook] | None = None,
     ) -> Any:
         """Returns a number of this dtype that the data decides, which at some sizes are none."""

@@ -14,7 +14,7 @@ def collector_at_rest() -> Iterator[None]:
     """Turns automatic collection off inside, and back on afterwards where it was on. Also a decorator.
 
     What was made inside counts as old from then on, so that the next collection does not look through it:
-    it is frozen and unfrozen, neither of which visits an object. What a program freezes stays frozen.
+    it is frozen and unfrozen, and neither step visits an object. What a program freezes stays frozen.
     """
     enabled = gc.isenabled()
     gc.disable()

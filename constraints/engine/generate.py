@@ -197,7 +197,7 @@ class Rule:
                 alone = name == self.variadic and not isinstance(value, tuple)
                 named[name] = (value,) if alone else value
             elif key not in IGNORED:
-                raise BadCall(f"the rule knows no argument {key!r}")
+                raise BadCall(f"the rule does not know the argument {key!r}")
         if missing := self.required - named.keys():
             raise BadCall(f"argument {min(missing)!r} is missing")
         return named
@@ -271,6 +271,25 @@ class Rules(Mapping[str, Rule]):
         extended = Rules({}, elsewhere)
         extended._rules = self._rules
         return extended
+
+
+@dataclass(slots=True)
+class _Call:
+    """A call between the steps of `Generator.call`."""
+
+    op: str
+    base: str
+    """The operator whose rule applies: `add` for `add_`, which has no rule of its own."""
+    rule: Rule
+    named: dict[str, Any]
+    """The arguments by the rule's own names."""
+    shaped: dict[str, Any]
+    """The arguments that contain something other than plain numbers and texts."""
+    writes: bool
+    inplace: bool
+    """Whether the operator writes into its first argument by the rule of another operator."""
+    rowed: bool = False
+    """Whether the rank of some argument is unknown."""
 
 
 @dataclass(slots=True)
@@ -362,7 +381,7 @@ class Generator:
             self.learn(formula)
 
     def _of_each_choice(self, formula: Formula) -> Asked | None:
-        """Returns what a requirement asks of all choices of the data, if no branch has told them apart."""
+        """Returns what a requirement asks of all choices of the data, if no branch has distinguished them."""
         spoken_of = free_symbols(formula) & self.said.unbacked.keys()
         if len(spoken_of) != 1:
             return None
@@ -748,82 +767,122 @@ class Generator:
         examined. Raises RuleFailed where the rule raises anything else.
         """
         self.repeatable, self._indexed = False, ("", {})
-        rule = self.rules.get(op)
-        writes = is_in_place(op)
+        call = self._bound(op, args, kwargs)
+        if call is None:
+            return _anonymous(args, kwargs), None
+        if any(map(_is_special, call.shaped.values())):
+            if any(map(_is_unknown, call.named.values())):
+                return call.named, Dyn
+            if not self._bound_sparse(call, args, kwargs):
+                return call.named, None
+        self._read_numbers(call)
+        self._announce(call)
+        key = self._key(call)
+        if key in self.known.answered:
+            self.repeatable = True
+            return call.named, self.again(self.known.answered[key])
+        before, self._asked = self._heard(), False
+        try:
+            result = self._answer(call)
+        except BadCall as error:
+            self._no_rule(f"{op}: {error}")
+            return call.named, None
+        except Refused as refusal:
+            self.require(False, str(refusal), refusal.error)
+            return call.named, Dyn
+        except RecursionError:  # sizes are nested too deeply, which is no defect of the rule
+            raise
+        except Exception as error:
+            raise RuleFailed(op, call.rule, error) from error
+        if not self._asked and before == self._heard():
+            self.known.answered[key], self.repeatable = result, True
+        return call.named, result
+
+    def _bound(self, op: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> _Call | None:
+        """Returns the call with its rule and its named arguments; None, with a note, where no rule takes it.
+
+        An in-place operator without a rule of its own goes by that of the operator which it repeats in place.
+        """
+        rule, base, writes = self.rules.get(op), op, is_in_place(op)
         inplace = rule is None and writes
-        base = op[:-1] if inplace else op
         if inplace:
+            base = op[:-1]
             rule = self.rules.get(base)
         if rule is None:
-            self.said.notes.append(Note("no-rule", f"{op} has no rule", self.node))
-            return _anonymous(args, kwargs), None
+            self._no_rule(f"{op} has no rule")
+            return None
         try:
             named = rule.bind(args, parameters(base, kwargs))
         except BadCall as error:
-            self._no_rule(op, error)
-            return _anonymous(args, kwargs), None
+            self._no_rule(f"{op}: {error}")
+            return None
         shaped = {
             key: value
             for key, value in named.items()
             if (kind := type(value)) is Tensor or (kind not in _INERT and not is_numbers(value))
         }
-        if any(map(_is_special, shaped.values())):
-            if any(map(_is_unknown, named.values())):
-                return named, Dyn
-            rule = None if inplace else rule.of_sparse
-            if rule is None:
-                self.said.notes.append(Note("no-rule", f"{op} has no rule for sparse tensors", self.node))
-                return named, None
-            named = rule.bind(args, parameters(base, kwargs))
-            shaped = named.copy()
-        for key, value in shaped.items():
+        return _Call(op, base, rule, named, shaped, writes, inplace)
+
+    def _bound_sparse(self, call: _Call, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+        """Binds the arguments, some of them sparse, to the operator's rule for sparse tensors, and returns
+        whether it has one; else a note says so.
+        """
+        rule = None if call.inplace else call.rule.of_sparse
+        if rule is None:
+            self._no_rule(f"{call.op} has no rule for sparse tensors")
+            return False
+        call.rule, call.named = rule, rule.bind(args, parameters(call.base, kwargs))
+        call.shaped = call.named.copy()
+        return True
+
+    def _read_numbers(self, call: _Call) -> None:
+        """Replaces 0-dim tensors among the arguments by their elements where torch reads them as numbers."""
+        for key, value in call.shaped.items():
             if type(value) is not Tensor or key in SIZES:
-                named[key] = self._numbers(value, key in SIZES)
-        if base == "arange":
-            named = {key: _element(value) for key, value in named.items()}
+                call.named[key] = self._numbers(value, key in SIZES)
+        if call.base == "arange":
+            call.named = {key: _element(value) for key, value in call.named.items()}
+
+    def _announce(self, call: _Call) -> None:
+        """Records what others need to know about a call before its rule runs: the quotients among its
+        arguments, the tensors that it writes into, and its arguments by name, unless the rank of one is
+        unknown.
+        """
+        named = call.named
         self._ratios.pop(self.node, None)
         if ratios := {key: value for key, value in named.items() if type(value) is Quotient}:
             self._ratios[self.node] = ratios
-        if writes or base == "setitem":
+        if call.writes or call.base == "setitem":
             self.written(next(iter(named.values())))
         if "out" in named:
             self.written(named["out"])
-        rowed = any(map(has_row, map(named.get, shaped))) if self.domain.rows else False
-        if not rowed:
-            self._indexed = base, named
-        key = op, self.given, *named, *map(exactly, named.values())
+        call.rowed = any(map(has_row, map(named.get, call.shaped))) if self.domain.rows else False
+        if not call.rowed:
+            self._indexed = call.base, named
+
+    def _key(self, call: _Call) -> tuple[Any, ...]:
+        """Returns a key that calls share whose answers can only be the same, where rules ask nothing else."""
+        key = call.op, self.given, *call.named, *map(exactly, call.named.values())
         if self.known.made:
-            key += self.known.origins(tensors(tuple(map(named.get, shaped))))
-        if key in self.known.answered:
-            self.repeatable = True
-            return named, self.again(self.known.answered[key])
-        before, self._asked = self._heard(), False
-        try:
-            given = named
-            if rowed:
-                given, result = self._lifted(rule, base, named, inplace)
-            else:
-                result = self._applied(rule, base, named)
-            if inplace and op not in RESHAPING:
-                result = self._in_place(op, next(iter(given.values())), result)
-            if not rowed:
-                self._remember(rule, named, result, inplace)
-            if writes and op not in RESHAPING:
-                for target in tensors(next(iter(given.values()))):
-                    require_apart(self, op, target, given)
-            if not self._asked and before == self._heard():
-                self.known.answered[key], self.repeatable = result, True
-            return named, result
-        except BadCall as error:
-            self._no_rule(op, error)
-            return named, None
-        except Refused as refusal:
-            self.require(False, str(refusal), refusal.error)
-            return named, Dyn
-        except RecursionError:  # sizes are nested too deeply, which is no defect of the rule
-            raise
-        except Exception as error:
-            raise RuleFailed(op, rule, error) from error
+            key += self.known.origins(tensors(tuple(map(call.named.get, call.shaped))))
+        return key
+
+    def _answer(self, call: _Call) -> Value:
+        """Returns the result of the call by its rule. Raises what the rule raises."""
+        given = named = call.named
+        if call.rowed:
+            given, result = self._lifted(call.rule, call.base, named, call.inplace)
+        else:
+            result = self._applied(call.rule, call.base, named)
+        keeps_shape = call.op not in RESHAPING
+        if call.inplace and keeps_shape:
+            result = self._in_place(call.op, next(iter(given.values())), result)
+        if not call.rowed:
+            self._remember(call.rule, named, result, call.inplace)
+        if call.writes and keeps_shape:
+            for target in tensors(next(iter(given.values()))):
+                require_apart(self, call.op, target, given)
+        return result
 
     def _remember(self, rule: Rule, named: dict[str, Any], result: Value, inplace: bool) -> None:
         """Stores the calls that made results of an unknown layout: for a call in place, the one that made the
@@ -952,8 +1011,8 @@ class Generator:
                 return self.element(value)
         return value
 
-    def _no_rule(self, op: str, error: BadCall) -> None:
-        self.said.notes.append(Note("no-rule", f"{op}: {error}", self.node))
+    def _no_rule(self, reason: str) -> None:
+        self.said.notes.append(Note("no-rule", reason, self.node))
 
     def _in_place(self, op: str, target: Value, result: Value) -> Value:
         """Returns the result of an in-place operator, which keeps the shape, dtype and strides of its first
@@ -1092,7 +1151,7 @@ def generate(
         if result is None and any(value is not Dyn for value in fallback(generator.node)):
             result = fallback(generator.node)
             note = generator.said.notes.pop()
-            reason = f"{note.reason}; what the trace took its result to be stands in for it"
+            reason = f"{note.reason}; the result that the trace recorded is used instead"
             generator.said.notes.append(Note("approximate", reason, note.node))
         parts: list[Value] = [Dyn] * expected
         if result is not None and result is not Dyn and expected:  # a graph need not take what it writes
@@ -1110,7 +1169,7 @@ def generate(
 
 @functools.cache
 def _is_positional(name: str) -> bool:
-    """Returns whether the name of an argument stands for a position, as `arg0` does."""
+    """Returns whether the name of an argument is that of a position, such as `arg0`."""
     return name.startswith("arg") and name[3:].isdigit()
 
 

@@ -65,7 +65,7 @@ class Known:
 
     def in_case(self, case: object) -> dict[int, Tensor]:
         """Returns the tensors whose layout is known in a case of sizes (unit_sizes.py), by the identity of
-        the tensor that stands for all sizes. What fewer facts have told remains true.
+        the tensor that represents all sizes. What fewer facts imply remains true.
         """
         if case not in self._in_cases:
             state = self._before

@@ -20,18 +20,7 @@ from typing import Any, Final, Protocol, TypeAlias
 
 from msgspec import structs
 
-from ..ir.language import (
-    Context,
-    Generated,
-    Layout,
-    Refused,
-    Shape,
-    Slice,
-    Tensor,
-    Value,
-    product,
-    tensors,
-)
+from ..ir.language import Context, Generated, Layout, Refused, Shape, Slice, Tensor, Value, product, tensors
 from ..ir.program import is_numbers, parts_of
 from ..ir.system import Domain
 from ..terms.dims import Dim, Term, maximum, substitute, sym, symbols
@@ -869,9 +858,7 @@ class _Scout(Trying):
         return sym("stored_")
 
 
-def _deepened(
-    g: Caller, rule: Lifted, named: dict[str, Any], tensor: Tensor, reach: Reach
-) -> dict[str, Any]:
+def _deepened(g: Caller, rule: Lifted, named: dict[str, Any], tensor: Tensor, reach: Reach) -> dict[str, Any]:
     """Returns the arguments with the dims of a row that the rule needs written out; all dims of a shorter
     row, where the rule accepts that.
     """

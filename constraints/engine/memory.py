@@ -228,7 +228,7 @@ def _is_settled(written: Region, read: Region, axis: int) -> bool:
 
 
 def _has_loose_strides(*tensors: Tensor) -> bool:
-    """Whether a tensor that is told to be contiguous has a dim of size 1: its stride may be any."""
+    """Returns whether a tensor that is known as contiguous has a dim of size 1, whose stride may be any."""
     return any(t.layout is Layout.CONTIGUOUS and 1 in t.shape for t in tensors)
 
 

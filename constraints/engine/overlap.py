@@ -95,11 +95,7 @@ UNCHECKED: Final = frozenset("sum prod amax amin".split())
 
 OUT: Final[Mapping[str, _Rule]] = {
     **dict.fromkeys(
-        (
-            *_POINTWISE,
-            *"logaddexp logaddexp2 maximum minimum fmax fmin where".split(),
-        ),
-        Overlap.PART,
+        (*_POINTWISE, *"logaddexp logaddexp2 maximum minimum fmax fmin where".split()), Overlap.PART
     ),
     **dict.fromkeys("cat cross".split(), Overlap.ANY),
     **dict.fromkeys("index_copy index_add index_reduce scatter scatter_add".split(), _ANY_OF_OTHERS),

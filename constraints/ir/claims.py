@@ -60,7 +60,7 @@ def parse_claim(text: str) -> Claim:
         inner = inner[1:-1]
     words = [w.strip() for w in inner.split(",")] if "," in inner else inner.split()
     if words.count("...") > 1:
-        raise SpecError("`...` stands twice", text, hint="one `...` says all that is to be said")
+        raise SpecError("`...` occurs twice", text, hint="one `...` says all that is to be said")
     sizes = [_size(word, text) for word in words if word != "..."]
     at = words.index("...") if "..." in words else len(sizes)
     return Claim(text, tuple(sizes[:at]), tuple(sizes[at:]), "..." in words)
@@ -97,5 +97,5 @@ def claimed(claim: Claim, shape: Shape, known: dict[str, Dim]) -> Formula:
 
 def _equal(claim: Claim, wanted: Dim, size: Dim, known: dict[str, Dim]) -> Formula:
     if isinstance(wanted, Term) and (new := symbols(wanted) - known.keys()):
-        raise SpecError(f"nothing says what {min(new)} is", claim.text, hint="write it alone first")
+        raise SpecError(f"{min(new)} is not defined", claim.text, hint="write it alone first")
     return eq(size, substitute(wanted, known))

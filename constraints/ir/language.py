@@ -338,12 +338,7 @@ class Context(Protocol):
     """
 
     def require(
-        self,
-        formula: Formula,
-        reason: str,
-        error: type[Exception] = RuntimeError,
-        *,
-        by_data: bool = False,
+        self, formula: Formula, reason: str, error: type[Exception] = RuntimeError, *, by_data: bool = False
     ) -> None:
         """Requires the formula: where it is false, torch raises an exception of this type.
 

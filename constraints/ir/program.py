@@ -103,7 +103,7 @@ class Node(Struct, frozen=True):
         return found
 
     def get(self, name: str) -> Argument | None:
-        """Returns the argument of this name; None where there is none."""
+        """Returns the argument of this name, or None."""
         for key, argument in self.args:
             if key == name:
                 return argument

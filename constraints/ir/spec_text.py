@@ -293,7 +293,7 @@ class _Reader:
             sizes.append(self._row(path) if tokens.at("...", "*") else self._size())
             found += rows.row_of(sizes[-1]) is not None
             if found > 1:
-                self._fail("a second row in one shape", start, "only one `...` or `*name` can be told apart")
+                self._fail("a second row in one shape", start, "a shape has at most one `...` or `*name`")
             if not tokens.at("]"):
                 tokens.expect(",", "]")
         return Tensor(tuple(sizes), dtype)
@@ -317,7 +317,7 @@ class _Reader:
             integers = "write int64[...] or int32[...]" if word.text == "int" else ""
             known = f"dtypes are {', '.join(dict.fromkeys(DTYPES.values()))}"
             hint = integers or suggestion(word.text, DTYPES) or known
-            self._fail(f"{word.text!r} is no dtype", word, hint)
+            self._fail(f"{word.text!r} is not a dtype", word, hint)
         return DTYPES[word.text]
 
     def _size(self) -> Dim:
@@ -342,7 +342,7 @@ class _Reader:
         found = symbols(dim)
         for token in self._between(first):
             if token.kind == "name" and token.text in _RESERVED:
-                self._fail(f"{token.text} is no size", token)
+                self._fail(f"{token.text} is not a size", token)
             if token.text in found:
                 for names in (self.symbols, *mentioned_in):
                     names[token.text] = None
@@ -413,7 +413,7 @@ class _Reader:
         for text, token, name in self._values:
             if name not in declared:
                 hint = f'a text is quoted: "{name}"'
-                raise SpecError(f"{name!r} is no symbol of another input", text, token.column, hint)
+                raise SpecError(f"{name!r} is not a symbol of another input", text, token.column, hint)
         for name, (text, token) in self._fixed.items():
             if name in self.symbols:
                 hint = f"give the symbol another name, or declare `{name}: int` and assume the equation"

@@ -11,18 +11,7 @@ from typing import Any, Final
 
 from ..terms.formula import free_symbols
 from .language import Constraint, Note
-from .program import (
-    IllFormed,
-    formula_of,
-    from_json,
-    integer,
-    origin_of,
-    pack,
-    text,
-    to_json,
-    truth,
-    unpack,
-)
+from .program import IllFormed, formula_of, from_json, integer, origin_of, pack, text, to_json, truth, unpack
 from .system import Condition, End, Path
 
 NOTES: Final = ("approximate", "no-rule", "trace-limit", "bounded-rank")
@@ -121,7 +110,7 @@ def _verify(path: Path, symbols: frozenset[str]) -> None:
     said = [(c.node, c.reason) for c in path.constraints] + [(n.node, n.reason) for n in path.notes]
     for node, reason in said:
         if not -1 <= node < len(program.nodes):
-            raise IllFormed(f"{reason!r} is about node {node}, which there is not")
+            raise IllFormed(f"{reason!r} is about node {node}, which does not exist")
     known = symbols | {name for name, _ in path.unbacked} | {loop.index for loop in program.iterations}
     formulas = [c.formula for c in path.constraints] + [f for _, f in path.unbacked]
     formulas += [note.where for note in path.notes]
@@ -129,7 +118,7 @@ def _verify(path: Path, symbols: frozenset[str]) -> None:
     formulas += [f for c in asked for f in (c.formula, c.given) if f is not None]
     for formula in formulas:
         if strange := free_symbols(formula) - known:
-            raise IllFormed(f"{formula} is about {min(strange)}, which is declared nowhere")
+            raise IllFormed(f"{formula} is about {min(strange)}, which is not declared")
 
 
 def _among(value: Any, *words: str) -> Any:

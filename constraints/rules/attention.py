@@ -24,15 +24,8 @@ Require: TypeAlias = Callable[[Formula, str], None]
 
 
 def scaled_dot_product_attention(
-    c: Context,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attn_mask: Tensor | None = None,
-    dropout_p: float = 0.0,
-    is_causal: Any = False,
-    scale: Any = None,
-    enable_gqa: bool = False,
+    c: Context, query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0, is_causal: Any = False, scale: Any = None, enable_gqa: bool = False,
 ) -> Tensor:
     """[*b, l, e], [*b, s, e], [*b, s, v], mask expanding to [*b, l, s] -> [*b, l, v]
 
@@ -79,9 +72,7 @@ def scaled_dot_product_attention(
     known = attn_mask is None or attn_mask.dtype == "bool"
     known = known and all(strides_of(t) is not None for t in (query, key, value))
     known = not rowed and (known or flash is False)
-    return Tensor(
-        shape, dtype, _attention_layout(c, query, shape, flash if known else None)
-    )
+    return Tensor(shape, dtype, _attention_layout(c, query, shape, flash if known else None))
 
 
 def _attention_dtype(
@@ -157,15 +148,8 @@ def _attention_layout(c: Context, query: Tensor, shape: Shape, flash: Formula | 
 
 
 def flash_attention_for_cpu(
-    c: Context,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    dropout_p: float = 0.0,
-    is_causal: Any = False,
-    *,
-    attn_mask: Tensor | None = None,
-    scale: Any = None,
+    c: Context, query: Tensor, key: Tensor, value: Tensor, dropout_p: float = 0.0, is_causal: Any = False, *,
+    attn_mask: Tensor | None = None, scale: Any = None,
 ) -> tuple[Tensor, Tensor]:
     """[b, h, l, e], [b, g, s, e], [b, g, s, e] -> [b, h, l, e], and the sums [b, h, l]; g divides h
 
@@ -177,7 +161,7 @@ def flash_attention_for_cpu(
             c.refuse(f"query, key and value must have rank 4: {query}, {key}, {value}")
     dtype = _attention_dtype(c, query, key, value, None)
     if dropout_p > 0:
-        c.refuse("the fused kernel knows no dropout")
+        c.refuse("the fused kernel does not support dropout")
     (b, h, length, e), (_, _, s, e_key), (*_, s_value, e_value) = query.shape, key.shape, value.shape
     c.require(
         all_of((eq(e, e_key), eq(e, e_value))),
@@ -199,16 +183,8 @@ def flash_attention_for_cpu(
 
 
 def attention_math(
-    c: Context,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attn_mask: Tensor | None = None,
-    dropout_p: float = 0.0,
-    is_causal: Any = False,
-    dropout_mask: Tensor | None = None,
-    *,
-    scale: Any = None,
+    c: Context, query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0, is_causal: Any = False, dropout_mask: Tensor | None = None, *, scale: Any = None,
     enable_gqa: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """[*b, l, e], [*b, s, e], [*b, s, v], mask expanding to [*b, l, s] -> [*b, l, v], [*b, l, s]"""
@@ -257,20 +233,9 @@ def _is_vector(c: Context, tensor: Tensor, size: Dim, name: str) -> None:
 
 
 def native_multi_head_attention(
-    c: Context,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    embed_dim: Dim,
-    num_head: Dim,
-    qkv_weight: Tensor,
-    qkv_bias: Tensor,
-    proj_weight: Tensor,
-    proj_bias: Tensor,
-    mask: Tensor | None = None,
-    need_weights: bool = True,
-    average_attn_weights: bool = True,
-    mask_type: int | None = None,
+    c: Context, query: Tensor, key: Tensor, value: Tensor, embed_dim: Dim, num_head: Dim, qkv_weight: Tensor,
+    qkv_bias: Tensor, proj_weight: Tensor, proj_bias: Tensor, mask: Tensor | None = None,
+    need_weights: bool = True, average_attn_weights: bool = True, mask_type: int | None = None,
 ) -> tuple[Tensor, Tensor | None]:
     """query, key, value [b, l, e], weights [3*e, e] and [e, e], heads dividing e -> [b, l, e], and [b, l, l]
     or [b, h, l, l]
@@ -308,27 +273,11 @@ def native_multi_head_attention(
 
 
 def transformer_encoder_layer(
-    c: Context,
-    src: Tensor,
-    embed_dim: Dim,
-    num_heads: Dim,
-    qkv_weight: Tensor,
-    qkv_bias: Tensor,
-    proj_weight: Tensor,
-    proj_bias: Tensor,
-    use_gelu: bool,
-    norm_first: bool,
-    eps: float,
-    norm_weight_1: Tensor,
-    norm_bias_1: Tensor,
-    norm_weight_2: Tensor,
-    norm_bias_2: Tensor,
-    ffn_weight_1: Tensor,
-    ffn_bias_1: Tensor,
-    ffn_weight_2: Tensor,
-    ffn_bias_2: Tensor,
-    mask: Tensor | None = None,
-    mask_type: int | None = None,
+    c: Context, src: Tensor, embed_dim: Dim, num_heads: Dim, qkv_weight: Tensor, qkv_bias: Tensor,
+    proj_weight: Tensor, proj_bias: Tensor, use_gelu: bool, norm_first: bool, eps: float,
+    norm_weight_1: Tensor, norm_bias_1: Tensor, norm_weight_2: Tensor, norm_bias_2: Tensor,
+    ffn_weight_1: Tensor, ffn_bias_1: Tensor, ffn_weight_2: Tensor, ffn_bias_2: Tensor,
+    mask: Tensor | None = None, mask_type: int | None = None,
 ) -> Tensor:
     """[b, l, e] -> [b, l, e]: attention of heads dividing e, norms over e, linear layers e -> f -> e"""
     attended, _ = native_multi_head_attention(

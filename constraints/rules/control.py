@@ -65,10 +65,7 @@ def while_loop(
 
 
 def scan(
-    c: Context,
-    init: tuple[Value, ...],
-    carry: tuple[Value, ...],
-    xs: tuple[Tensor, ...],
+    c: Context, init: tuple[Value, ...], carry: tuple[Value, ...], xs: tuple[Tensor, ...],
     ys: tuple[Tensor, ...],
 ) -> tuple[Value, ...]:
     """`([*c], …), ([*c], …), ([n, *x], …), ([*y], …) -> ([*c], …, [n, *y], …)`, where n >= 1"""
@@ -83,9 +80,7 @@ def map_rows(c: Context, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> tupl
     return tuple(stack_rows(c, y, size) for y in ys)
 
 
-def associative_scan(
-    c: Context, xs: tuple[Tensor, ...], combined: tuple[Value, ...]
-) -> tuple[Value, ...]:
+def associative_scan(c: Context, xs: tuple[Tensor, ...], combined: tuple[Value, ...]) -> tuple[Value, ...]:
     """`([n, *d], …), ([*d], …) -> ([n, *d], …)`, where n >= 1"""
     _length(c, xs, "associative_scan", same=True)
     rows = tuple(row(c, x) for x in xs)
@@ -105,11 +100,8 @@ def _length(c: Context, xs: tuple[Tensor, ...], name: str, *, same: bool) -> Dim
 
 
 def _pairs(
-    c: Context,
-    law: Callable[[Context, Value, Value, str], Value],
-    left: tuple[Value, ...],
-    right: tuple[Value, ...],
-    what: str,
+    c: Context, law: Callable[[Context, Value, Value, str], Value], left: tuple[Value, ...],
+    right: tuple[Value, ...], what: str,
 ) -> tuple[Value, ...]:
     if len(left) != len(right):
         c.refuse(f"{what} differ in number: {len(left)} and {len(right)}")

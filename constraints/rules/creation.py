@@ -132,32 +132,21 @@ def new_tensor(c: Context, input: Tensor, data: Value, dtype: str | None = None)
     return tensor(c, data, dtype or input.dtype)
 
 
-def like(
-    c: Context, input: Tensor, dtype: str | None = None, memory_format: str | None = None
-) -> Tensor:
+def like(c: Context, input: Tensor, dtype: str | None = None, memory_format: str | None = None) -> Tensor:
     """`[*n] -> [*n]`, laid out as the input is, but for gaps and repetitions"""
     result = Tensor(input.shape, dtype or input.dtype, preserved(c, input.shape, input.layout))
     return in_format(c, result, memory_format)
 
 
 def full_like(
-    c: Context,
-    input: Tensor,
-    fill_value: Value,
-    dtype: str | None = None,
-    memory_format: str | None = None,
+    c: Context, input: Tensor, fill_value: Value, dtype: str | None = None, memory_format: str | None = None
 ) -> Tensor:
     """`[*n] -> [*n]`, laid out as the input is, but for gaps and repetitions"""
     return like(c, input, dtype, memory_format)
 
 
 def randint_like(
-    c: Context,
-    input: Tensor,
-    *bounds: Any,
-    low: Any = 0,
-    high: Any = None,
-    dtype: str | None = None,
+    c: Context, input: Tensor, *bounds: Any, low: Any = 0, high: Any = None, dtype: str | None = None,
     memory_format: str | None = None,
 ) -> Tensor:
     """`randint_like(input, high)` and `(input, low, high)`: `[*n] -> [*n]`, of low <= numbers < high"""
@@ -204,9 +193,7 @@ def _joint(c: Context, numbers: list[Value]) -> str | None:
     return promote(scalars)
 
 
-def arange(
-    c: Context, start: Any = 0, end: Any = None, step: Any = 1, dtype: str | None = None
-) -> Tensor:
+def arange(c: Context, start: Any = 0, end: Any = None, step: Any = 1, dtype: str | None = None) -> Tensor:
     """`start, end, step -> [ceil((end - start) / step)]`; the end may not lie against the step."""
     if end is None:
         start, end = 0, start
@@ -228,9 +215,7 @@ def _whole(value: Any) -> Any:
     return value.over // value.under if whole else value
 
 
-def inclusive_range(
-    c: Context, start: Any, end: Any, step: Any = 1, dtype: str | None = None
-) -> Tensor:
+def inclusive_range(c: Context, start: Any, end: Any, step: Any = 1, dtype: str | None = None) -> Tensor:
     """`start, end, step -> [floor((end - start) / step) + 1]`; the end may not lie against the step."""
     if all(isinstance(n, int | Term) for n in (start, end, step)):
         length = end - start
@@ -256,9 +241,7 @@ def dim_arange(c: Context, like: Tensor, dim: int) -> Tensor:
     return Tensor((like.shape[at] if like.shape else 1,), "int64")
 
 
-def dep_token(
-    c: Context, dtype: str | None = None, memory_format: str | None = None
-) -> Tensor:
+def dep_token(c: Context, dtype: str | None = None, memory_format: str | None = None) -> Tensor:
     """`-> []`, which assertions are tied to"""
     return Tensor((), dtype or "float32")
 
@@ -280,11 +263,7 @@ def scalar_tensor(c: Context, s: Value, dtype: str | None = None) -> Tensor:
 
 
 def window(
-    c: Context,
-    window_length: Any,
-    periodic: bool = True,
-    alpha: float = 0.0,
-    beta: float = 0.0,
+    c: Context, window_length: Any, periodic: bool = True, alpha: float = 0.0, beta: float = 0.0,
     dtype: str | None = None,
 ) -> Tensor:
     """`n -> [n]`"""

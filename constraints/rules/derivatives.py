@@ -69,13 +69,7 @@ def log_sigmoid_backward(c: Context, grad_output: Tensor, input: Tensor, buffer:
 
 
 def rrelu_with_noise_backward(
-    c: Context,
-    grad_output: Tensor,
-    input: Tensor,
-    noise: Tensor,
-    lower: float,
-    upper: float,
-    training: bool,
+    c: Context, grad_output: Tensor, input: Tensor, noise: Tensor, lower: float, upper: float, training: bool,
     self_is_result: bool,
 ) -> Tensor:
     """[*a], [*b], [*c] -> [*broadcast(a, c)] in training, where slopes are random, else [*broadcast(a, b)]"""
@@ -159,11 +153,7 @@ def glu_backward(c: Context, grad_output: Tensor, input: Tensor, dim: int) -> Te
 
 
 def binary_cross_entropy_backward(
-    c: Context,
-    grad_output: Tensor,
-    input: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
+    c: Context, grad_output: Tensor, input: Tensor, target: Tensor, weight: Tensor | None = None,
     reduction: int = 1,
 ) -> Tensor:
     """[*a], [*b], [*c], weight [*d] -> [*b], to which the others broadcast
@@ -299,18 +289,8 @@ UPSAMPLING: Final[dict[str, Rule]] = {
 
 
 def convolution_backward(
-    c: Context,
-    grad_output: Tensor,
-    input: Tensor,
-    weight: Tensor,
-    bias_sizes: Shape | None,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-    transposed: bool,
-    output_padding: Any,
-    groups: Dim,
-    output_mask: Mask,
+    c: Context, grad_output: Tensor, input: Tensor, weight: Tensor, bias_sizes: Shape | None, stride: Any,
+    padding: Any, dilation: Any, transposed: bool, output_padding: Any, groups: Dim, output_mask: Mask,
 ) -> tuple[Tensor | None, ...]:
     """The derivatives by input, weight and bias, each of the shape of its tensor"""
     same_dtype(c, "convolution_backward", grad_output, input, weight)
@@ -333,15 +313,8 @@ def convolution_backward(
 
 
 def native_layer_norm_backward(
-    c: Context,
-    grad_out: Tensor,
-    input: Tensor,
-    normalized_shape: Shape,
-    mean: Tensor,
-    rstd: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    output_mask: Mask,
+    c: Context, grad_out: Tensor, input: Tensor, normalized_shape: Shape, mean: Tensor, rstd: Tensor,
+    weight: Tensor | None, bias: Tensor | None, output_mask: Mask,
 ) -> tuple[Tensor | None, ...]:
     """[*a, *k], [*a, *k], k, statistics of a, twice [*k] -> [*a, *k], twice [*k]"""
     shape = _ends_with(c, input, normalized_shape, weight, bias)
@@ -377,17 +350,8 @@ def _parameters(c: Context, operation: str, output_mask: Mask, *parameters: Tens
 
 
 def native_group_norm_backward(
-    c: Context,
-    grad_out: Tensor,
-    input: Tensor,
-    mean: Tensor,
-    rstd: Tensor,
-    weight: Tensor | None,
-    N: Dim,
-    C: Dim,
-    HxW: Dim,
-    group: Dim,
-    output_mask: Mask,
+    c: Context, grad_out: Tensor, input: Tensor, mean: Tensor, rstd: Tensor, weight: Tensor | None, N: Dim,
+    C: Dim, HxW: Dim, group: Dim, output_mask: Mask,
 ) -> tuple[Tensor | None, ...]:
     """Gradient and input of n*c*s numbers, twice [n, g], [c] -> the shape of the input, twice [c]"""
     for tensor in (grad_out, input):
@@ -406,16 +370,8 @@ def native_group_norm_backward(
 
 
 def native_batch_norm_backward(
-    c: Context,
-    grad_out: Tensor,
-    input: Tensor,
-    weight: Tensor | None,
-    running_mean: Tensor | None,
-    running_var: Tensor | None,
-    save_mean: Tensor | None,
-    save_invstd: Tensor | None,
-    train: bool,
-    eps: Value,
+    c: Context, grad_out: Tensor, input: Tensor, weight: Tensor | None, running_mean: Tensor | None,
+    running_var: Tensor | None, save_mean: Tensor | None, save_invstd: Tensor | None, train: bool, eps: Value,
     output_mask: Mask,
 ) -> tuple[Tensor | None, ...]:
     """[n, c, *s], [n, c, *s], five times [c] -> [n, c, *s], twice [c]; training has the saved statistics"""
@@ -437,18 +393,9 @@ def native_batch_norm_backward(
 
 
 def batch_norm_backward(
-    c: Context,
-    grad_out: Tensor,
-    input: Tensor,
-    weight: Tensor,
-    running_mean: Tensor | None,
-    running_var: Tensor | None,
-    save_mean: Tensor | None,
-    save_var: Tensor | None,
-    update: bool,
-    eps: Value,
-    output_mask: Mask,
-    reserve: Tensor,
+    c: Context, grad_out: Tensor, input: Tensor, weight: Tensor, running_mean: Tensor | None,
+    running_var: Tensor | None, save_mean: Tensor | None, save_var: Tensor | None, update: bool, eps: Value,
+    output_mask: Mask, reserve: Tensor,
 ) -> tuple[Tensor | None, ...]:
     """As `native_batch_norm_backward`."""
     return native_batch_norm_backward(
@@ -457,12 +404,7 @@ def batch_norm_backward(
 
 
 def fused_rms_norm_backward(
-    c: Context,
-    grad_out: Tensor,
-    input: Tensor,
-    normalized_shape: Shape,
-    rstd: Tensor,
-    weight: Tensor | None,
+    c: Context, grad_out: Tensor, input: Tensor, normalized_shape: Shape, rstd: Tensor, weight: Tensor | None,
     output_mask: Mask,
 ) -> tuple[Tensor | None, ...]:
     """[*a, *k], [*a, *k], k, statistics of a, [*k] -> [*a, *k], [*k]"""
@@ -543,13 +485,8 @@ def gather_backward(
 
 
 def embedding_dense_backward(
-    c: Context,
-    grad_output: Tensor,
-    indices: Tensor,
-    num_weights: Dim,
-    padding_idx: Dim = -1,
-    scale_grad_by_freq: bool = False,
-    sparse: bool = False,
+    c: Context, grad_output: Tensor, indices: Tensor, num_weights: Dim, padding_idx: Dim = -1,
+    scale_grad_by_freq: bool = False, sparse: bool = False,
 ) -> Tensor:
     """[*k, d], [*k], v -> [v, d]"""
     integral(c, indices)
@@ -570,14 +507,8 @@ def classified(name: str) -> RuleFunction:
     """The rule of `nll_loss_backward` and `nll_loss2d_backward`."""
 
     def rule(
-        c: Context,
-        grad_output: Tensor,
-        input: Tensor,
-        target: Tensor,
-        weight: Tensor | None,
-        reduction: int,
-        ignore_index: Dim,
-        total_weight: Tensor,
+        c: Context, grad_output: Tensor, input: Tensor, target: Tensor, weight: Tensor | None, reduction: int,
+        ignore_index: Dim, total_weight: Tensor,
     ) -> Tensor:
         """gradient of the loss, [n, c, *s], classes [n, *s], weight [c], [] -> [n, c, *s]"""
         losses = LOSSES[name](c, input, target, weight, reduction=reduction, ignore_index=ignore_index)
@@ -594,14 +525,8 @@ def classified(name: str) -> RuleFunction:
 
 
 def multi_margin_loss_backward(
-    c: Context,
-    grad_output: Tensor,
-    input: Tensor,
-    target: Tensor,
-    p: Value,
-    margin: Value,
-    weight: Tensor | None = None,
-    reduction: int = 1,
+    c: Context, grad_output: Tensor, input: Tensor, target: Tensor, p: Value, margin: Value,
+    weight: Tensor | None = None, reduction: int = 1,
 ) -> Tensor:
     """gradient of the loss, [n, c], classes [n], weight [c] -> [n, c]"""
     losses = LOSSES["multi_margin_loss"](c, input, target, p, margin, weight, reduction=reduction)
@@ -638,16 +563,8 @@ def pdist_backward(c: Context, grad: Tensor, input: Tensor, p: Value, distances:
 
 
 def ctc_loss_backward(
-    c: Context,
-    grad: Tensor,
-    log_probs: Tensor,
-    targets: Tensor,
-    input_lengths: Value,
-    target_lengths: Value,
-    neg_log_likelihood: Tensor,
-    log_alpha: Tensor,
-    blank: Dim,
-    zero_infinity: Value = False,
+    c: Context, grad: Tensor, log_probs: Tensor, targets: Tensor, input_lengths: Value, target_lengths: Value,
+    neg_log_likelihood: Tensor, log_alpha: Tensor, blank: Dim, zero_infinity: Value = False,
 ) -> Tensor:
     """[n], [t, n, c], targets, lengths, [n], [n, t, 2*s + 1] -> [t, n, c]"""
     losses = LOSSES["ctc_loss"](c, log_probs, targets, input_lengths, target_lengths, blank, "none")
@@ -670,14 +587,8 @@ def weight_norm_backward(
 
 
 def grid_sampler_backward(
-    c: Context,
-    grad_output: Tensor,
-    input: Tensor,
-    grid: Tensor,
-    interpolation_mode: int,
-    padding_mode: int,
-    align_corners: bool,
-    output_mask: Mask,
+    c: Context, grad_output: Tensor, input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int,
+    align_corners: bool, output_mask: Mask,
 ) -> tuple[Tensor | None, ...]:
     """[b, c, *m], [b, c, *n], [b, *m, d] -> [b, c, *n], [b, *m, d]"""
     result = grid_sampler(c, input, grid, interpolation_mode, padding_mode, align_corners)
@@ -727,15 +638,8 @@ def pack_padded_sequence_backward(
 
 
 def segment_reduce_backward(
-    c: Context,
-    grad: Tensor,
-    output: Tensor,
-    data: Tensor,
-    reduce: str,
-    lengths: Tensor | None = None,
-    offsets: Tensor | None = None,
-    axis: int = 0,
-    initial: Value = None,
+    c: Context, grad: Tensor, output: Tensor, data: Tensor, reduce: str, lengths: Tensor | None = None,
+    offsets: Tensor | None = None, axis: int = 0, initial: Value = None,
 ) -> Tensor:
     """[*a, k, *z], [*a, k, *z], [*a, n, *z], lengths [*a, k] or offsets [*a, k + 1] -> [*a, n, *z]"""
     result = segment_reduce(c, data, reduce, lengths, None, offsets, axis, True)
@@ -760,17 +664,8 @@ def agreeing(name: str, parameters: str) -> dict[str, Rule]:
 
 
 def attention_backward(
-    c: Context,
-    grad_out: Tensor,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    out: Tensor,
-    logsumexp: Tensor,
-    dropout_p: Value = 0.0,
-    is_causal: Value = False,
-    attn_mask: Tensor | None = None,
-    scale: Value = None,
+    c: Context, grad_out: Tensor, query: Tensor, key: Tensor, value: Tensor, out: Tensor, logsumexp: Tensor,
+    dropout_p: Value = 0.0, is_causal: Value = False, attn_mask: Tensor | None = None, scale: Value = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """[b, h, l, e], q [b, h, l, e], k and v [b, h, s, e], [b, h, l, e], [b, h, l] -> as q, k and v"""
     for tensor, like in ((grad_out, query), (out, query), (value, key)):
@@ -784,16 +679,8 @@ def attention_backward(
 
 
 def embedding_bag_backward(
-    c: Context,
-    grad: Tensor,
-    indices: Tensor,
-    offset2bag: Tensor,
-    bag_size: Tensor,
-    maximum_indices: Tensor,
-    num_weights: Dim,
-    scale_grad_by_freq: Value,
-    mode: Value,
-    per_sample_weights: Tensor | None = None,
+    c: Context, grad: Tensor, indices: Tensor, offset2bag: Tensor, bag_size: Tensor, maximum_indices: Tensor,
+    num_weights: Dim, scale_grad_by_freq: Value, mode: Value, per_sample_weights: Tensor | None = None,
     padding_idx: Dim = -1,
 ) -> Tensor:
     """[b, d], [n], the bag of each, … -> [v, d]"""

@@ -21,16 +21,7 @@ from ..engine.memory import is_contiguous
 from ..ir.language import Context, Layout, Number, Shape, Tensor, Value
 from ..terms.dims import Dim, Term
 from ..terms.formula import all_of, any_of, eq
-from .common import (
-    CATEGORY,
-    REAL_OF,
-    axis,
-    broadcast,
-    category,
-    channels_last,
-    contiguous_strides,
-    promote,
-)
+from .common import CATEGORY, REAL_OF, axis, broadcast, category, channels_last, contiguous_strides, promote
 from .sizes import ARITHMETIC
 from .strides import Strides, by_stride, is_refuted, laid_out, lies_so, preserved, quotient, strides_of
 
@@ -605,11 +596,7 @@ def log_sigmoid_forward(c: Context, input: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def rrelu(
-    c: Context,
-    input: Tensor,
-    lower: Value = 0.125,
-    upper: Value = 0.25,
-    training: Value = False,
+    c: Context, input: Tensor, lower: Value = 0.125, upper: Value = 0.25, training: Value = False,
     inplace: Value = False,
 ) -> Tensor:
     """[*a] -> [*a], contiguous"""

@@ -92,7 +92,7 @@ def index_reduce(
 ) -> Tensor:
     """`[*a, n, *z], [k], [*a, k, *z] -> [*a, n, *z]`"""
     if reduce not in ("prod", "mean", "amax", "amin"):
-        c.refuse(f"index_reduce knows no reduction {reduce!r}")
+        c.refuse(f"index_reduce does not know the reduction {reduce!r}")
     result = _added(c, input, dim, index, source)
     size, count = as_vector(input.shape)[axis(c, dim, input.rank)], as_vector(index.shape)[0]
     reachable(c, size, eq(count, 0), error=IndexError)
@@ -195,7 +195,7 @@ def scatter_reduce(
 ) -> Tensor:
     """As `scatter`."""
     if reduce not in ("sum", "prod", "mean", "amax", "amin"):
-        c.refuse(f"scatter_reduce knows no reduction {reduce!r}")
+        c.refuse(f"scatter_reduce does not know the reduction {reduce!r}")
     return scatter(c, input, dim, index, src)
 
 
@@ -233,7 +233,7 @@ def take_along_dim(c: Context, input: Tensor, indices: Tensor, dim: int | None =
     if input.rank != indices.rank:
         c.refuse(f"take_along_dim takes indices of rank {input.rank}, not {indices.rank}")
     if not input.shape:
-        c.refuse("take_along_dim takes no scalars", IndexError)
+        c.refuse("take_along_dim does not take scalars", IndexError)
     at = axis(c, dim, input.rank)
     n, k = input.shape[at], indices.shape[at]
     open_at = ((*shape[:at], 1, *shape[at + 1 :]) for shape in (input.shape, indices.shape))
@@ -317,7 +317,7 @@ def segment_reduce(
 ) -> Tensor:
     """`[*a, n, *z], lengths [*a, k] or offsets [*a, k + 1] -> [*a, k, *z]`; data decides if they fit n"""
     if reduce not in ("sum", "prod", "mean", "max", "min"):
-        c.refuse(f"segment_reduce knows no reduction {reduce!r}")
+        c.refuse(f"segment_reduce does not know the reduction {reduce!r}")
     segments = lengths if lengths is not None else offsets
     if segments is None:
         c.refuse("segment_reduce takes lengths or offsets")
@@ -329,7 +329,7 @@ def segment_reduce(
     for n, m in zip(data.shape[:at], segments.shape[:at], strict=True):
         c.require(eq(n, m), f"there are segments {text(segments.shape)} for {text(data.shape)}")
     count = segments.shape[at] if lengths is not None else segments.shape[at] - 1
-    c.require(ge(count, 0), f"{text(segments.shape)} are no offsets: the last one says where segments end")
+    c.require(ge(count, 0), f"{text(segments.shape)} are not offsets: the last one says where segments end")
     if lengths is not None and not unsafe:
         some = all_of(ne(size, 0) for size in lengths.shape if not c.at_least(size, 1))
         c.require(some, "segment_reduce takes one segment or more")
@@ -466,7 +466,7 @@ def embedding(
     if padding_idx is not None:
         v = weight.shape[0]
         inside = all_of((any_of((le(padding_idx, v - 1), le(padding_idx, 0))), le(-v, padding_idx)))
-        c.require(inside, f"the padding_idx {padding_idx} is none of {v} embeddings")
+        c.require(inside, f"the padding_idx {padding_idx} is out of range for {v} embeddings")
     return Tensor((*input.shape, weight.shape[1]), weight.dtype)
 
 
@@ -525,7 +525,7 @@ def embedding_bag(
     end of the last; per_sample_weights are shaped as the indices
     """
     if mode not in MODES:
-        c.refuse(f"embedding_bag knows no mode {mode!r}")
+        c.refuse(f"embedding_bag does not know the mode {mode!r}")
     if per_sample_weights is not None and mode != "sum":
         c.refuse("embedding_bag takes weights of samples where it sums")
     rank_is(c, input, "the indices of embedding_bag", 1, 2)
@@ -593,7 +593,7 @@ def aten_embedding_bag(
         c.require(eq(per_sample_weights.numel, indices.numel), reason)
     if padding_idx not in (None, -1) and weight.shape:
         inside = all_of((le(-weight.shape[0], padding_idx), lt(padding_idx, weight.shape[0])))
-        c.require(inside, f"the padding_idx {padding_idx} is none of {weight.shape[0]} embeddings")
+        c.require(inside, f"the padding_idx {padding_idx} is out of range for {weight.shape[0]} embeddings")
     bags = _bags(c, offsets, include_last_offset)
     _bag_table(c, indices, weight, _unread(bags, mode == 2, include_last_offset))
     result = (bags, weight.shape[1])

@@ -13,7 +13,7 @@ from .common import rank_is
 
 def _product(c: Context, query: Tensor, key: Tensor, value: Tensor) -> tuple[Shape, Dim, Dim]:
     """[b, h, l, e], [b, h, s, e], [b, h, s, v] -> the result's shape, l and s"""
-    reason = "which head sizes, strides and masks a GPU's kernel of attention takes is not looked at"
+    reason = "which head sizes, strides and masks a GPU's kernel of attention takes is not modelled"
     c.approximate(reason, "accept")
     for tensor in (query, key, value):
         if tensor.rank != 4:
@@ -30,14 +30,8 @@ _SEED = Tensor((), "int64")
 
 
 def flash_attention(
-    c: Context,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    dropout_p: Any = 0.0,
-    is_causal: Any = False,
-    return_debug_mask: bool = False,
-    scale: Any = None,
+    c: Context, query: Tensor, key: Tensor, value: Tensor, dropout_p: Any = 0.0, is_causal: Any = False,
+    return_debug_mask: bool = False, scale: Any = None,
 ) -> tuple[Any, ...]:
     """[b, h, l, e], [b, h, s, e], [b, h, s, e] -> [b, h, l, e], [b, h, l], and values for the derivative"""
     shape, length, s = _product(c, query, key, value)
@@ -49,15 +43,8 @@ def flash_attention(
 
 
 def efficient_attention(
-    c: Context,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attn_bias: Tensor | None = None,
-    compute_log_sumexp: bool = False,
-    dropout_p: Any = 0.0,
-    is_causal: Any = False,
-    scale: Any = None,
+    c: Context, query: Tensor, key: Tensor, value: Tensor, attn_bias: Tensor | None = None,
+    compute_log_sumexp: bool = False, dropout_p: Any = 0.0, is_causal: Any = False, scale: Any = None,
 ) -> tuple[Any, ...]:
     """[b, h, l, e], [b, h, s, e], [b, h, s, v] -> [b, h, l, v], [b, h, l up to a multiple of 32], …"""
     shape, length, _ = _product(c, query, key, value)
@@ -67,16 +54,9 @@ def efficient_attention(
 
 
 def cudnn_attention(
-    c: Context,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attn_bias: Tensor | None = None,
-    compute_log_sumexp: bool = False,
-    dropout_p: Any = 0.0,
-    is_causal: Any = False,
-    return_debug_mask: bool = False,
-    scale: Any = None,
+    c: Context, query: Tensor, key: Tensor, value: Tensor, attn_bias: Tensor | None = None,
+    compute_log_sumexp: bool = False, dropout_p: Any = 0.0, is_causal: Any = False,
+    return_debug_mask: bool = False, scale: Any = None,
 ) -> tuple[Any, ...]:
     """[b, h, l, e], [b, h, s, e], [b, h, s, v] -> [b, h, l, v], [b, h, l, 1], …"""
     shape, length, s = _product(c, query, key, value)
@@ -86,15 +66,8 @@ def cudnn_attention(
 
 
 def overrideable_attention(
-    c: Context,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attn_bias: Tensor | None = None,
-    dropout_p: Any = 0.0,
-    is_causal: Any = False,
-    return_debug_mask: bool = False,
-    scale: Any = None,
+    c: Context, query: Tensor, key: Tensor, value: Tensor, attn_bias: Tensor | None = None,
+    dropout_p: Any = 0.0, is_causal: Any = False, return_debug_mask: bool = False, scale: Any = None,
 ) -> tuple[Any, ...]:
     """[b, h, l, e], [b, h, s, e], [b, h, s, v] -> [b, h, l, v], [b, h, l], …"""
     shape, length, s = _product(c, query, key, value)
@@ -104,30 +77,15 @@ def overrideable_attention(
 
 
 def flash_attention_forward(
-    c: Context,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    cum_seq_q: Tensor | None,
-    cum_seq_k: Tensor | None,
-    max_q: Dim,
-    max_k: Dim,
-    dropout_p: Any = 0.0,
-    is_causal: Any = False,
-    return_debug_mask: bool = False,
-    q_descale: Tensor | None = None,
-    k_descale: Tensor | None = None,
-    v_descale: Tensor | None = None,
-    scale: Any = None,
-    window_size_left: Any = None,
-    window_size_right: Any = None,
-    seqused_k: Tensor | None = None,
-    alibi_slopes: Tensor | None = None,
-    block_table: Tensor | None = None,
+    c: Context, query: Tensor, key: Tensor, value: Tensor, cum_seq_q: Tensor | None, cum_seq_k: Tensor | None,
+    max_q: Dim, max_k: Dim, dropout_p: Any = 0.0, is_causal: Any = False, return_debug_mask: bool = False,
+    q_descale: Tensor | None = None, k_descale: Tensor | None = None, v_descale: Tensor | None = None,
+    scale: Any = None, window_size_left: Any = None, window_size_right: Any = None,
+    seqused_k: Tensor | None = None, alibi_slopes: Tensor | None = None, block_table: Tensor | None = None,
     num_splits: Any = None,
 ) -> tuple[Any, ...]:
     """[b, l, h, e], or of sequences one after the other [t, h, e] -> the same, [b, h, l] or [h, t], …"""
-    c.approximate("which sizes a GPU's kernel of attention takes is not looked at", "accept")
+    c.approximate("which sizes a GPU's kernel of attention takes is not modelled", "accept")
     rank_is(c, query, "the query", 4 if cum_seq_q is None else 3)
     *rows, heads, _ = query.shape
     sums = (rows[0], heads, *rows[1:]) if cum_seq_q is None else (heads, *rows)
@@ -138,24 +96,13 @@ def flash_attention_forward(
 
 
 def efficient_attention_forward(
-    c: Context,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    bias: Tensor | None,
-    cu_seqlens_q: Tensor | None,
-    cu_seqlens_k: Tensor | None,
-    max_seqlen_q: Dim | None,
-    max_seqlen_k: Dim | None,
-    dropout_p: Any = 0.0,
-    custom_mask_type: Any = 0,
-    compute_log_sumexp: bool = False,
-    scale: Any = None,
-    seqlen_k: Tensor | None = None,
-    window_size: Any = None,
+    c: Context, query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, cu_seqlens_q: Tensor | None,
+    cu_seqlens_k: Tensor | None, max_seqlen_q: Dim | None, max_seqlen_k: Dim | None, dropout_p: Any = 0.0,
+    custom_mask_type: Any = 0, compute_log_sumexp: bool = False, scale: Any = None,
+    seqlen_k: Tensor | None = None, window_size: Any = None,
 ) -> tuple[Any, ...]:
     """[b, l, h, e], [b, s, h, e], [b, s, h, v] -> [b, l, h, v], [b, h, l up to a multiple of 32], …"""
-    c.approximate("which sizes a GPU's kernel of attention takes is not looked at", "accept")
+    c.approximate("which sizes a GPU's kernel of attention takes is not modelled", "accept")
     for name, part in (("query", query), ("key", key), ("value", value)):
         rank_is(c, part, f"the {name}", 4)
     batch, length, heads, _ = query.shape
@@ -178,7 +125,7 @@ def backward(parameters: str, results: int = 3) -> Rule:
 
     def rule(c: Context, **given: Any) -> tuple[Any, ...]:
         """…, q, k, v, … -> as q, k and v, and the bias"""
-        c.approximate("which sizes a GPU's kernel of attention takes is not looked at", "accept")
+        c.approximate("which sizes a GPU's kernel of attention takes is not modelled", "accept")
         found: list[Any] = []
         for name in ("query", "key", "value", "attn_bias")[:results]:
             tensor, mask = given.get(name), given.get("grad_input_mask", (True,) * 4)

@@ -78,11 +78,7 @@ def _counted(
 
 
 def histogram(
-    c: Context,
-    input: Tensor,
-    bins: Value = 100,
-    range: Value = None,
-    weight: Tensor | None = None,
+    c: Context, input: Tensor, bins: Value = 100, range: Value = None, weight: Tensor | None = None,
     density: Value = False,
 ) -> tuple[Tensor, Tensor]:
     """[*a], k bins or [k + 1] edges, weights of as many numbers as there are -> [k], [k + 1]"""
@@ -94,11 +90,7 @@ def histogram(
 
 
 def histogramdd(
-    c: Context,
-    input: Tensor,
-    bins: Value,
-    range: Value = None,
-    weight: Tensor | None = None,
+    c: Context, input: Tensor, bins: Value, range: Value = None, weight: Tensor | None = None,
     density: Value = False,
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
     """[*a, d], bins or edges for each of d dimensions, weight [*a] -> [k1, …, kd], d times [k + 1]"""
@@ -117,11 +109,7 @@ def histogramdd(
 
 
 def histogramdd_counts(
-    c: Context,
-    input: Tensor,
-    bins: Value,
-    range: Value = None,
-    weight: Tensor | None = None,
+    c: Context, input: Tensor, bins: Value, range: Value = None, weight: Tensor | None = None,
     density: Value = False,
 ) -> Tensor:
     """The first result of `histogramdd`."""
@@ -129,11 +117,7 @@ def histogramdd_counts(
 
 
 def histogramdd_edges(
-    c: Context,
-    input: Tensor,
-    bins: Value,
-    range: Value = None,
-    weight: Tensor | None = None,
+    c: Context, input: Tensor, bins: Value, range: Value = None, weight: Tensor | None = None,
     density: Value = False,
 ) -> tuple[Tensor, ...]:
     """The other results of `histogramdd`."""

@@ -64,12 +64,7 @@ def slice_length(c: Context, size: Dim, start: Dim | None, stop: Dim | None, ste
 
 
 def sliced(
-    c: Context,
-    size: Dim,
-    stride: Dim | None,
-    start: Dim | None,
-    stop: Dim | None,
-    step: Dim | None,
+    c: Context, size: Dim, stride: Dim | None, start: Dim | None, stop: Dim | None, step: Dim | None,
     error: type[Exception] = RuntimeError,
 ) -> tuple[Dim, Dim | None]:
     """The size and the stride of a dim after `start:stop:step`, where step > 0"""
@@ -122,7 +117,7 @@ def slice_(
 def narrow(c: Context, input: Tensor, dim: int, start: Dim | Tensor, length: Dim) -> Tensor:
     """`[*a, n, *z] -> [*a, length, *z]`, where -n <= start <= n, and start + length <= n from the front"""
     if not input.shape:
-        c.refuse("narrow takes no scalar")
+        c.refuse("narrow does not take a scalar")
     at, size, stride = a_dim(c, input, dim)
     nonnegative(c, length, "the length of narrow")
     if isinstance(start, Tensor) and start.dtype != "bool" and not start.rank:
@@ -148,20 +143,13 @@ def narrow_copy(c: Context, input: Tensor, dim: int, start: Dim | Tensor, length
     return Tensor(result.shape, result.dtype)
 
 
-def select_scatter(
-    c: Context, input: Tensor, src: Tensor, dim: int, index: Dim | Tensor | Number
-) -> Tensor:
+def select_scatter(c: Context, input: Tensor, src: Tensor, dim: int, index: Dim | Tensor | Number) -> Tensor:
     """`[*a, n, *z], [*a, *z] -> [*a, n, *z]`"""
     return replaced(c, input, select(c, input, dim, index), src)
 
 
 def slice_scatter(
-    c: Context,
-    input: Tensor,
-    src: Tensor,
-    dim: int = 0,
-    start: Dim | None = None,
-    end: Dim | None = None,
+    c: Context, input: Tensor, src: Tensor, dim: int = 0, start: Dim | None = None, end: Dim | None = None,
     step: Dim = 1,
 ) -> Tensor:
     """`[*a, n, *z], [*a, slice_length(n, start, end, step), *z] -> [*a, n, *z]`"""
@@ -283,7 +271,7 @@ def _sequence(c: Context, item: tuple[Value, ...]) -> Mask | Indices:
         return Mask(tuple(shape), sum(v is True for v in level))
     for v in level:
         if not (isinstance(v, int | Term | Number) or (isinstance(v, Tensor) and not v.shape)):
-            c.refuse(f"{v} is no index")
+            c.refuse(f"{v} is not an index")
     return Indices(tuple(shape), tuple(v for v in level if isinstance(v, int | Term)))
 
 
@@ -310,7 +298,7 @@ def _part(c: Context, item: Any, source: Iterator[tuple[Dim, Dim | None]]) -> It
             size, _ = next(source)
             c.require(ge(size, 1), f"no index is in range for a dim of size {size}", IndexError)
         case _:
-            c.refuse(f"{item} is no index: it is neither integral nor boolean", IndexError)
+            c.refuse(f"{item} is not an index: it is neither integral nor boolean", IndexError)
 
 
 def _slice_part(c: Context, item: Slice, size: Dim, stride: Dim | None) -> KeptDim:
@@ -329,7 +317,7 @@ def _bound(c: Context, bound: Value) -> Dim | Number | None:
         return bound
     if isinstance(bound, Number | Tensor):
         return UNKNOWN
-    c.refuse(f"the bounds of a slice are integers, and {bound} is none")
+    c.refuse(f"the bounds of a slice must be integers, and {bound} is not one")
 
 
 def _mask_part(c: Context, shape: Shape, true: Dim, source: Iterator[tuple[Dim, Dim | None]]) -> Picked:
@@ -472,11 +460,7 @@ def index(c: Context, input: Tensor, indices: tuple[Tensor | None, ...]) -> Tens
 
 
 def index_put(
-    c: Context,
-    input: Tensor,
-    indices: tuple[Tensor | None, ...],
-    values: Tensor,
-    accumulate: bool = False,
+    c: Context, input: Tensor, indices: tuple[Tensor | None, ...], values: Tensor, accumulate: bool = False,
     unsafe: bool = False,
 ) -> Tensor:
     """`[*d] -> [*d]`; the values expand to the shape of `input[indices]`"""

@@ -139,7 +139,7 @@ def chunk_cat(c: Context, tensors: tuple[Tensor, ...], dim: int, num_chunks: Dim
     if len({t.dtype for t in tensors} - {None}) > 1:
         c.refuse("_chunk_cat takes tensors of one dtype")
     if not all(t.shape for t in tensors):
-        c.refuse("_chunk_cat takes no scalars")
+        c.refuse("_chunk_cat does not take scalars")
     width: Dim = 0
     at = axis(c, dim, tensors[0].rank)
     for tensor in tensors:
@@ -169,10 +169,7 @@ def pieces(c: Context, input: Tensor, dim: int, sizes: Sequence[Dim]) -> tuple[T
 
 
 def split(
-    c: Context,
-    input: Tensor,
-    split_size_or_sections: Dim | tuple[Dim, ...],
-    dim: int = 0,
+    c: Context, input: Tensor, split_size_or_sections: Dim | tuple[Dim, ...], dim: int = 0
 ) -> tuple[Tensor, ...]:
     """`[*a, n, *z] -> [*a, s, *z], …, [*a, n - (k-1)*s, *z]` with k = max(1, ⌈n / s⌉); by sizes,
     `split_with_sizes`
@@ -250,10 +247,7 @@ def _chunks(c: Context, n: Dim, wanted: int) -> Dim:
 
 
 def tensor_split(
-    c: Context,
-    input: Tensor,
-    indices_or_sections: Dim | tuple[Dim, ...] | Tensor,
-    dim: int = 0,
+    c: Context, input: Tensor, indices_or_sections: Dim | tuple[Dim, ...] | Tensor, dim: int = 0
 ) -> tuple[Tensor, ...]:
     """Returns `[*a, n, *z]` in k pieces, where piece i has size ⌊(n + k - 1 - i) / k⌋: the first n % k pieces
     are larger by 1. With indices i, j, … the pieces are the slices `:i`, `i:j`, …

@@ -398,7 +398,7 @@ def contiguous(c: Context, input: Tensor, memory_format: str = "contiguous_forma
             nowhere = already is not None and is_refuted(c, already)
             return Tensor(input.shape, input.dtype, wanted if nowhere else Layout.UNKNOWN)
         case "preserve_format" if not is_contiguous(input):
-            c.refuse("contiguous takes no preserve_format")
+            c.refuse("contiguous does not take preserve_format")
     if is_contiguous(input):
         return input
     wanted, strides = contiguous_strides(input.shape), strides_of(input)

@@ -190,14 +190,8 @@ def _expands(c: Context, tensor: Tensor, shape: Shape, name: str) -> None:
 
 
 def addmm(
-    c: Context,
-    input: Tensor,
-    mat1: Tensor,
-    mat2: Tensor,
-    out_dtype: str | None = None,
-    beta: Any = 1,
-    alpha: Any = 1,
-    use_gelu: bool = False,
+    c: Context, input: Tensor, mat1: Tensor, mat2: Tensor, out_dtype: str | None = None, beta: Any = 1,
+    alpha: Any = 1, use_gelu: bool = False,
 ) -> Tensor:
     """beta * input + alpha * [n, k] @ [k, m] -> [n, m]; input expands to [n, m]"""
     result = mm(c, mat1, mat2, out_dtype)
@@ -236,12 +230,7 @@ def addmv(c: Context, input: Tensor, mat: Tensor, vec: Tensor, beta: Any = 1, al
 
 
 def baddbmm(
-    c: Context,
-    input: Tensor,
-    batch1: Tensor,
-    batch2: Tensor,
-    out_dtype: str | None = None,
-    beta: Any = 1,
+    c: Context, input: Tensor, batch1: Tensor, batch2: Tensor, out_dtype: str | None = None, beta: Any = 1,
     alpha: Any = 1,
 ) -> Tensor:
     """beta * input + alpha * [b, n, k] @ [b, k, m] -> [b, n, m]; input expands to [b, n, m]"""
@@ -394,11 +383,7 @@ def bilinear(
 
 
 def grouped_mm(
-    c: Context,
-    input: Tensor,
-    mat2: Tensor,
-    offs: Tensor | None = None,
-    bias: Tensor | None = None,
+    c: Context, input: Tensor, mat2: Tensor, offs: Tensor | None = None, bias: Tensor | None = None,
     out_dtype: str | None = None,
 ) -> Tensor:
     """A product per group: `[m, k] @ [g, k, n] -> [m, n]`, its rows split at offs, an int32[g]
@@ -458,15 +443,8 @@ def _aligned(c: Context, matrix: Tensor) -> Formula:
 
 
 def trilinear(
-    c: Context,
-    i1: Tensor,
-    i2: Tensor,
-    i3: Tensor,
-    expand1: Sequence[int],
-    expand2: Sequence[int],
-    expand3: Sequence[int],
-    sumdim: Sequence[int],
-    unroll_dim: int = 1,
+    c: Context, i1: Tensor, i2: Tensor, i3: Tensor, expand1: Sequence[int], expand2: Sequence[int],
+    expand3: Sequence[int], sumdim: Sequence[int], unroll_dim: int = 1,
 ) -> Tensor:
     """The product of three tensors, each with dims of size 1 put in, summed over some dims
 

@@ -41,12 +41,7 @@ def each(name: str, rule: RuleFunction | Rule, parameters: str, scalar: str = ""
             else:
                 rank_is(c, number, "a tensor that stands for a number", 0)
         return tuple(
-            of_one(
-                c,
-                of_one.bind(
-                    tuple(v[i] if isinstance(v, tuple) else v for v in given.values()), {}
-                ),
-            )
+            of_one(c, of_one.bind(tuple(v[i] if isinstance(v, tuple) else v for v in given.values()), {}))
             for i in range(lengths[0])
         )
 

@@ -36,7 +36,7 @@ def mode_of(c: Context, size_average: Value, reduce: Value, reduction: Value) ->
     if reduction == "elementwise_mean":
         return "mean"
     if reduction not in MODES:
-        c.refuse(f"{reduction!r} is no reduction; a loss has 'none', 'mean' and 'sum'")
+        c.refuse(f"{reduction!r} is not a reduction; a loss has 'none', 'mean' and 'sum'")
     return str(reduction)
 
 
@@ -245,7 +245,7 @@ def gaussian_nll_loss(
     losses = pointwise(c, "xf=x", *operands, operation="gaussian_nll_loss")
     losses = Tensor(losses.shape, losses.dtype, _laid_out(operands))
     if reduction not in MODES:
-        c.refuse(f"{reduction!r} is no reduction; a loss has 'none', 'mean' and 'sum'")
+        c.refuse(f"{reduction!r} is not a reduction; a loss has 'none', 'mean' and 'sum'")
     return finish(c, str(reduction), losses)
 
 
@@ -515,13 +515,8 @@ def ctc_loss(
 
 
 def ctc_loss_forward(
-    c: Context,
-    log_probs: Tensor,
-    targets: Tensor,
-    input_lengths: Value,
-    target_lengths: Value,
-    blank: Dim = 0,
-    zero_infinity: Value = False,
+    c: Context, log_probs: Tensor, targets: Tensor, input_lengths: Value, target_lengths: Value,
+    blank: Dim = 0, zero_infinity: Value = False,
 ) -> tuple[Tensor, Tensor]:
     """[t, n, c], targets, lengths -> [n], and for the derivative [n, t, 2*s + 1], s the longest target"""
     losses = ctc_loss(c, log_probs, targets, input_lengths, target_lengths, blank, "none")
@@ -546,22 +541,10 @@ def _scores(c: Context, input: Tensor, weight: Tensor, bias: Tensor | None) -> T
 
 
 def linear_cross_entropy_chunked(
-    c: Context,
-    input: Tensor,
-    linear_weight: Tensor,
-    target: Tensor,
-    linear_bias: Tensor | None,
-    weight: Tensor | None,
-    reduction: str,
-    ignore_index: Value,
-    label_smoothing: Value,
-    batch_chunk_size: Value,
-    acc_policy: Value,
-    acc_dtype: Value,
-    allow_retain_graph: bool,
-    compute_input_grad: bool,
-    compute_linear_weight_grad: bool,
-    compute_linear_bias_grad: bool,
+    c: Context, input: Tensor, linear_weight: Tensor, target: Tensor, linear_bias: Tensor | None,
+    weight: Tensor | None, reduction: str, ignore_index: Value, label_smoothing: Value,
+    batch_chunk_size: Value, acc_policy: Value, acc_dtype: Value, allow_retain_graph: bool,
+    compute_input_grad: bool, compute_linear_weight_grad: bool, compute_linear_bias_grad: bool,
 ) -> tuple[Tensor, ...]:
     """[n, d], [k, d], classes [n], [k], [k] -> [], and the derivatives that are asked for"""
     losses = linear_cross_entropy_each(
@@ -577,16 +560,8 @@ def linear_cross_entropy_chunked(
 
 
 def linear_cross_entropy_each(
-    c: Context,
-    input: Tensor,
-    linear_weight: Tensor,
-    target: Tensor,
-    linear_bias: Tensor | None,
-    weight: Tensor | None,
-    ignore_index: Value,
-    batch_chunk_size: Value,
-    acc_policy: Value,
-    acc_dtype: Value,
+    c: Context, input: Tensor, linear_weight: Tensor, target: Tensor, linear_bias: Tensor | None,
+    weight: Tensor | None, ignore_index: Value, batch_chunk_size: Value, acc_policy: Value, acc_dtype: Value,
 ) -> Tensor:
     """[n, d], [k, d], classes [n] or more, [k], numbers for the classes that occur -> [n]"""
     scores = _scores(c, input, linear_weight, linear_bias)

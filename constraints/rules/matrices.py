@@ -84,15 +84,8 @@ def _factor(name: str, law: str) -> Any:
     results = [result.split() for result in right.split(",")]
 
     def rule(
-        c: Context,
-        input: Tensor,
-        *options: Any,
-        UPLO: Any = None,
-        check_errors: Any = None,
-        driver: Any = None,
-        hermitian: Any = None,
-        pivot: Any = None,
-        upper: Any = None,
+        c: Context, input: Tensor, *options: Any, UPLO: Any = None, check_errors: Any = None,
+        driver: Any = None, hermitian: Any = None, pivot: Any = None, upper: Any = None,
     ) -> Tensor | tuple[Tensor, ...]:
         batch, n, m = _matrix(c, input, square=left == "n n")
         dtypes = {
@@ -304,17 +297,12 @@ def tensorsolve(c: Context, A: Tensor, B: Tensor, dims: Any = None) -> Tensor:
 def check_errors(c: Context, info: Tensor, api_name: Any, is_matrix: Any) -> tuple[()]:
     """int32[*b] -> nothing; it raises where the data is singular"""
     if info.dtype not in (None, "int32"):
-        c.refuse(f"what LAPACK tells is int32, not {info.dtype}")
+        c.refuse(f"LAPACK's info is int32, not {info.dtype}")
     return ()
 
 
 def pinv(
-    c: Context,
-    input: Tensor,
-    rcond: Any = None,
-    hermitian: bool = False,
-    *,
-    atol: Any = None,
+    c: Context, input: Tensor, rcond: Any = None, hermitian: bool = False, *, atol: Any = None,
     rtol: Any = None,
 ) -> Tensor:
     """[*b, n, m] -> [*b, m, n]; a hermitian matrix is square, if it is not empty
@@ -366,7 +354,7 @@ def matrix_power(c: Context, input: Tensor, n: Dim) -> Tensor:
     c.require(eq(rows, columns), f"the matrix must be square, but it is {rows} by {columns}")
     if isinstance(n, Term):
         if input.dtype is not None and category(input.dtype) in (0, 1):
-            c.require(ge(n, 0), "an inverse takes no integers")
+            c.require(ge(n, 0), "an inverse cannot be taken of integers")
     elif n < 0:
         _matrix(c, input)
     return Tensor(input.shape, input.dtype, Layout.UNKNOWN)
@@ -449,11 +437,7 @@ def solve_triangular(
 
 
 def triangular_solve(
-    c: Context,
-    input: Tensor,
-    A: Tensor,
-    upper: Any = True,
-    transpose: Any = False,
+    c: Context, input: Tensor, A: Tensor, upper: Any = True, transpose: Any = False,
     unitriangular: Any = False,
 ) -> tuple[Tensor, Tensor]:
     """B [*b, n, m], A [*b, n, n] -> [*b, n, m], [*b, n, n]"""
@@ -616,11 +600,7 @@ MATRIX_ORDERS: dict[Any, str] = {"fro": "", "nuc": "", inf: "", -inf: "n", 1: ""
 
 
 def matrix_norm(
-    c: Context,
-    input: Tensor,
-    ord: Any = "fro",
-    dim: Any = (-2, -1),
-    keepdim: bool = False,
+    c: Context, input: Tensor, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False,
     dtype: str | None = None,
 ) -> Tensor:
     """[*a, n, *b, m, *d] -> [*a, *b, *d]"""
@@ -641,11 +621,7 @@ def matrix_norm(
 
 
 def linalg_norm(
-    c: Context,
-    input: Tensor,
-    ord: Any = None,
-    dim: Any = None,
-    keepdim: bool = False,
+    c: Context, input: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False,
     dtype: str | None = None,
 ) -> Tensor:
     """A vector norm over one dim, a matrix norm over two; without `ord` and `dim` the 2-norm of all"""
@@ -663,12 +639,7 @@ def linalg_norm(
 
 
 def norm(
-    c: Context,
-    input: Tensor,
-    p: Any = "fro",
-    dim: Any = None,
-    keepdim: bool = False,
-    out: object = None,
+    c: Context, input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, out: object = None,
     dtype: str | None = None,
 ) -> Tensor:
     """The vector norm of order p over the dims given, or all; "fro" is 2, "nuc" a matrix norm"""

@@ -119,7 +119,7 @@ def reduction(law: str, some: bool = False, of_all: bool = True) -> RuleFunction
 def transpose(c: Context, input: Tensor, permutation: Sequence[int]) -> Tensor:
     """`[d0, d1, …] -> [d(p0), d(p1), …]` for a permutation p"""
     if sorted(permutation) != list(range(input.rank)):
-        c.refuse(f"{tuple(permutation)} is no permutation of {input.rank} dims")
+        c.refuse(f"{tuple(permutation)} is not a permutation of {input.rank} dims")
     return permuted(input, permutation)
 
 
@@ -165,9 +165,7 @@ def _ends(c: Context, input: Tensor, start: int, end: int) -> tuple[int, int]:
     return start, end
 
 
-def broadcast_in_dim(
-    c: Context, input: Tensor, shape: Shape, broadcast_dimensions: Sequence[int]
-) -> Tensor:
+def broadcast_in_dim(c: Context, input: Tensor, shape: Shape, broadcast_dimensions: Sequence[int]) -> Tensor:
     """`[*d] -> [*e]`, dim i becoming dim b(i), with the b ascending, and d(i) equal to e(b(i)) or 1"""
     places = tuple(broadcast_dimensions)
     if len(places) != input.rank or sorted(set(places)) != list(places):
@@ -214,9 +212,7 @@ def sized(c: Context, shape: Shape, dtype: str | None = None) -> Tensor:
     return zeros(c, *shape, dtype=dtype)
 
 
-def uniform(
-    c: Context, shape: Shape, low: Value, high: Value, dtype: str, stride: Shape
-) -> Tensor:
+def uniform(c: Context, shape: Shape, low: Value, high: Value, dtype: str, stride: Shape) -> Tensor:
     """`*n -> [*n]`, with the strides given"""
     return empty_strided(c, shape, stride, dtype)
 

@@ -43,25 +43,15 @@ def per_tensor_mask(
 
 
 def per_tensor_enabled(
-    c: Context,
-    input: Tensor,
-    scale: Tensor,
-    zero_point: Tensor,
-    fake_quant_enabled: Tensor,
-    quant_min: Value,
-    quant_max: Value,
+    c: Context, input: Tensor, scale: Tensor, zero_point: Tensor, fake_quant_enabled: Tensor,
+    quant_min: Value, quant_max: Value,
 ) -> tuple[Tensor, Tensor]:
     """[*a], a scale, a zero point, a truth -> [*a], bool[*a]"""
     return per_tensor_mask(c, input, scale, zero_point, quant_min, quant_max)
 
 
 def per_channel(
-    c: Context,
-    input: Tensor,
-    scale: Tensor,
-    zero_point: Tensor,
-    axis: int,
-    quant_min: Value,
+    c: Context, input: Tensor, scale: Tensor, zero_point: Tensor, axis: int, quant_min: Value,
     quant_max: Value,
 ) -> Tensor:
     """[*a, n, *z], twice [n] -> [*a, n, *z]"""
@@ -81,12 +71,7 @@ def per_channel(
 
 
 def per_channel_mask(
-    c: Context,
-    input: Tensor,
-    scale: Tensor,
-    zero_point: Tensor,
-    axis: int,
-    quant_min: Value,
+    c: Context, input: Tensor, scale: Tensor, zero_point: Tensor, axis: int, quant_min: Value,
     quant_max: Value,
 ) -> tuple[Tensor, Tensor]:
     """[*a, n, *z], twice [n] -> [*a, n, *z], bool[*a, n, *z]"""
@@ -94,12 +79,7 @@ def per_channel_mask(
 
 
 def learnable_per_tensor(
-    c: Context,
-    input: Tensor,
-    scale: Tensor,
-    zero_point: Tensor,
-    quant_min: Value,
-    quant_max: Value,
+    c: Context, input: Tensor, scale: Tensor, zero_point: Tensor, quant_min: Value, quant_max: Value,
     grad_factor: Value = 1.0,
 ) -> Tensor:
     """[*a], a scale and a zero point, which may be followed by others -> [*a]"""
@@ -109,14 +89,8 @@ def learnable_per_tensor(
 
 
 def learnable_per_channel(
-    c: Context,
-    input: Tensor,
-    scale: Tensor,
-    zero_point: Tensor,
-    axis: int,
-    quant_min: Value,
-    quant_max: Value,
-    grad_factor: Value = 1.0,
+    c: Context, input: Tensor, scale: Tensor, zero_point: Tensor, axis: int, quant_min: Value,
+    quant_max: Value, grad_factor: Value = 1.0,
 ) -> Tensor:
     """[*a, n, *z], twice [n], zero points being floats -> [*a, n, *z]"""
     rounded = Tensor(zero_point.shape, "int32")
@@ -181,15 +155,8 @@ def fake_gradient(c: Context, grad: Tensor, mask: Tensor) -> Tensor:
 
 
 def scaled_mm(
-    c: Context,
-    input: Tensor,
-    mat2: Tensor,
-    scale_a: Tensor,
-    scale_b: Tensor,
-    bias: Tensor | None = None,
-    scale_result: Tensor | None = None,
-    out_dtype: str | None = None,
-    use_fast_accum: Value = False,
+    c: Context, input: Tensor, mat2: Tensor, scale_a: Tensor, scale_b: Tensor, bias: Tensor | None = None,
+    scale_result: Tensor | None = None, out_dtype: str | None = None, use_fast_accum: Value = False,
 ) -> Tensor:
     """[n, k] @ [k, m] -> [n, m], with scales [] and [], or for rows and columns [n, 1] and [1, m]"""
     rank_is(c, input, "the first matrix", 2)
@@ -213,19 +180,9 @@ def scaled_mm(
 
 
 def scaled_mm_v2(
-    c: Context,
-    input: Tensor,
-    mat2: Tensor,
-    scale_a: tuple[Tensor, ...],
-    recipe_a: tuple[int | str, ...],
-    swizzle_a: Value,
-    scale_b: tuple[Tensor, ...],
-    recipe_b: tuple[int | str, ...],
-    swizzle_b: Value,
-    bias: Tensor | None,
-    out_dtype: str | None,
-    contraction_dim: Value = (),
-    use_fast_accum: Value = False,
+    c: Context, input: Tensor, mat2: Tensor, scale_a: tuple[Tensor, ...], recipe_a: tuple[int | str, ...],
+    swizzle_a: Value, scale_b: tuple[Tensor, ...], recipe_b: tuple[int | str, ...], swizzle_b: Value,
+    bias: Tensor | None, out_dtype: str | None, contraction_dim: Value = (), use_fast_accum: Value = False,
 ) -> Tensor:
     """[n, k] @ [k, m] -> [n, m], with scales [1], or for rows and columns [n, 1] and [1, m] of stride 1.
 
@@ -239,7 +196,7 @@ def scaled_mm_v2(
     c.require(any_of((empty, eq(k, k2))), told, ValueError)
     for scales, recipe, by_row in ((scale_a, recipe_a, (n, 1)), (scale_b, recipe_b, (1, m))):
         if len(scales) != 1 or recipe[0] not in _BY_TENSOR + _BY_ROW:
-            c.approximate("which scales in blocks fit is not looked at", "accept")
+            c.approximate("which scales in blocks fit is not modelled", "accept")
             continue
         (scale,) = scales
         fits = eq(scale.numel, 1)

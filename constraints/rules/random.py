@@ -102,11 +102,7 @@ def standard_gamma(c: Context, input: Tensor, generator: Value = None) -> Tensor
 
 
 def normal(
-    c: Context,
-    mean: Value = 0.0,
-    std: Value = 1.0,
-    size: Value = None,
-    dtype: str | None = None,
+    c: Context, mean: Value = 0.0, std: Value = 1.0, size: Value = None, dtype: str | None = None,
     out: Tensor | None = None,
 ) -> Tensor:
     """mean: [*a], std: [*b] -> [*broadcast(a, b)]; of two numbers, [*size]. In place of a deviation that is
@@ -120,7 +116,7 @@ def normal(
         shapes.append(out.shape)
     shape = broadcast(c, *shapes)
     if isinstance(std, Tensor) and category(std.dtype or "") == 3:
-        c.refuse("deviations are no complex numbers")
+        c.refuse("deviations must not be complex numbers")
     return Tensor(shape, tensors[0].dtype, Layout.UNKNOWN)
 
 
@@ -163,11 +159,7 @@ def feature_dropout(
     default = training
 
     def rule(
-        c: Context,
-        input: Tensor,
-        p: Value = 0.5,
-        training: Value = default,
-        inplace: Value = False,
+        c: Context, input: Tensor, p: Value = 0.5, training: Value = default, inplace: Value = False
     ) -> Tensor:
         """[n, k, *s] -> [n, k, *s]"""
         result = dropout(c, input, p, training)

@@ -124,9 +124,7 @@ def grad_sum_to_size(c: Context, input: Tensor, size: Shape | None = None) -> Te
     return input if size is None else sum_to_size(c, input, *size)
 
 
-def hash_tensor(
-    c: Context, input: Tensor, dim: Axes = None, keepdim: Value = False, mode: int = 0
-) -> Tensor:
+def hash_tensor(c: Context, input: Tensor, dim: Axes = None, keepdim: Value = False, mode: int = 0) -> Tensor:
     """[*a, n, *b] -> uint64[*a, *b], where n is not 0"""
     apply_law(c, "===x", input.dtype, "hash_tensor")
     if mode != 0:
@@ -226,11 +224,7 @@ def aminmax(c: Context, input: Tensor, dim: int | None = None, keepdim: Value = 
 
 
 def quantile(
-    c: Context,
-    input: Tensor,
-    q: Value,
-    dim: int | None = None,
-    keepdim: Value = False,
+    c: Context, input: Tensor, q: Value, dim: int | None = None, keepdim: Value = False,
     interpolation: str = "linear",
 ) -> Tensor:
     """[*a, n, *b], q: [] or [k] -> [*a, *b] or [k, *a, *b]; the k values of one quantile are neighbours"""
@@ -559,7 +553,7 @@ def multinomial(c: Context, input: Tensor, num_samples: Dim, replacement: Value 
     c.require(ge(num_samples, 1), f"multinomial takes one sample or more, not {num_samples}")
     if replacement is True:
         something = any_of((ge(size, 1), *(eq(n, 0) for n in rows)))
-        c.require(something, "multinomial needs something to choose from, and there is nothing")
+        c.require(something, "multinomial needs at least one category to choose from")
     else:
         c.require(
             le(num_samples, size), f"multinomial cannot take {num_samples} of {size} without replacement"

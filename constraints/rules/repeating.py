@@ -98,7 +98,7 @@ def meshgrid(c: Context, *tensors: Tensor, indexing: str | None = None) -> tuple
     if len({t.dtype for t in tensors if t.dtype}) > 1:
         c.refuse("meshgrid takes tensors of one dtype")
     if indexing not in (None, "ij", "xy"):
-        c.refuse(f"meshgrid has no indexing {indexing!r}")
+        c.refuse(f"meshgrid does not know the indexing {indexing!r}")
     order = list(range(len(tensors)))
     if indexing == "xy" and len(tensors) > 1:
         order[:2] = 1, 0

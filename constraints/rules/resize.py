@@ -40,18 +40,12 @@ def _resized(c: Context, input: Tensor, wanted: Shape) -> Tensor:
 
 
 def interpolate(
-    c: Context,
-    input: Tensor,
-    size: Any = None,
-    scale_factor: Any = None,
-    mode: str = "nearest",
-    align_corners: bool | None = None,
-    recompute_scale_factor: bool | None = None,
-    antialias: bool = False,
+    c: Context, input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
+    align_corners: bool | None = None, recompute_scale_factor: bool | None = None, antialias: bool = False,
 ) -> Tensor:
     """`[b, c, *n], m -> [b, c, *m]`, where a scale factor f gives m = floor(n * f)"""
     if mode not in MODES:
-        c.refuse(f"mode {mode!r} is none of {', '.join(MODES)}")
+        c.refuse(f"mode {mode!r} is not one of {', '.join(MODES)}")
     rank_is(c, input, f"input for mode {mode!r}", *MODES[mode])
     if mode in ("nearest", "nearest-exact", "area") and align_corners is not None:
         c.refuse(f"align_corners is not for mode {mode!r}")
@@ -177,7 +171,7 @@ def pad(c: Context, input: Tensor, pad: Shape, mode: str = "constant", value: An
     if mode == "constant":
         return constant_pad_nd(c, input, pad)
     if mode not in FITS:
-        c.refuse(f"padding mode {mode!r} is none of constant, {', '.join(FITS)}")
+        c.refuse(f"padding mode {mode!r} is not one of constant, {', '.join(FITS)}")
     if value not in (None, 0):
         c.refuse(f"padding mode {mode!r} takes no value")
     fits = len(pad) in (2, 4, 6) and input.rank - len(pad) // 2 in (1, 2)
@@ -190,7 +184,7 @@ def pad(c: Context, input: Tensor, pad: Shape, mode: str = "constant", value: An
 def pad_enum(c: Context, input: Tensor, sides: Shape, mode: int, value: Any = None) -> Tensor:
     """As `pad`, whose modes have numbers here."""
     if not 0 <= mode < 4:
-        c.refuse(f"padding mode {mode} is none of 0 to 3")
+        c.refuse(f"padding mode {mode} is not one of 0 to 3")
     return pad(c, input, sides, (*FITS, "constant")[mode], value)
 
 
@@ -213,10 +207,7 @@ def pad_mode(mode: str, spatial: int) -> RuleFunction:
 
 
 def pad_sequence(
-    c: Context,
-    sequences: tuple[Tensor, ...],
-    batch_first: bool = False,
-    padding_value: float = 0.0,
+    c: Context, sequences: tuple[Tensor, ...], batch_first: bool = False, padding_value: float = 0.0,
     padding_side: str = "right",
 ) -> Tensor:
     """`[l, *a], [m, *a], … -> [max(l, m, …), the number of sequences, *a]`, or the batch first
@@ -294,18 +285,14 @@ def _sampled(c: Context, input: Tensor, grid: Tensor) -> Tensor:
 
 
 def grid_sample(
-    c: Context,
-    input: Tensor,
-    grid: Tensor,
-    mode: str = "bilinear",
-    padding_mode: str = "zeros",
+    c: Context, input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros",
     align_corners: bool | None = None,
 ) -> Tensor:
     """`[b, c, *n], [b, *m, len(n)] -> [b, c, *m]`"""
     if mode not in ("bilinear", "nearest", "bicubic"):
-        c.refuse(f"mode {mode!r} is none of bilinear, nearest, bicubic")
+        c.refuse(f"mode {mode!r} is not one of bilinear, nearest, bicubic")
     if padding_mode not in ("zeros", "border", "reflection"):
-        c.refuse(f"padding mode {padding_mode!r} is none of zeros, border, reflection")
+        c.refuse(f"padding mode {padding_mode!r} is not one of zeros, border, reflection")
     if mode == "bicubic":
         rank_is(c, input, "input of mode 'bicubic'", 4)
     return _sampled(c, input, grid)

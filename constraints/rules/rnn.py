@@ -50,14 +50,8 @@ def _one_dtype(c: Context, *tensors: Tensor) -> str | None:
 
 
 def _stack(
-    c: Context,
-    name: str,
-    features: Dim,
-    states: tuple[Tensor, ...],
-    params: tuple[Tensor, ...],
-    has_biases: bool,
-    num_layers: int,
-    bidirectional: bool,
+    c: Context, name: str, features: Dim, states: tuple[Tensor, ...], params: tuple[Tensor, ...],
+    has_biases: bool, num_layers: int, bidirectional: bool,
 ) -> tuple[Dim, list[Dim]]:
     """Checks every layer's parameters, and returns the size of an output in one direction, and of each state.
 
@@ -90,15 +84,8 @@ def _stack(
 
 
 def _run(
-    c: Context,
-    name: str,
-    input: Tensor,
-    states: tuple[Tensor, ...],
-    params: tuple[Tensor, ...],
-    has_biases: bool,
-    num_layers: int,
-    bidirectional: bool,
-    batch_first: bool,
+    c: Context, name: str, input: Tensor, states: tuple[Tensor, ...], params: tuple[Tensor, ...],
+    has_biases: bool, num_layers: int, bidirectional: bool, batch_first: bool,
 ) -> tuple[Tensor, ...]:
     if input.rank != 3:
         c.refuse(f"the input must have rank 3, not {input}")
@@ -118,15 +105,8 @@ def _run(
 
 
 def _run_packed(
-    c: Context,
-    name: str,
-    data: Tensor,
-    batch_sizes: Tensor,
-    states: tuple[Tensor, ...],
-    params: tuple[Tensor, ...],
-    has_biases: bool,
-    num_layers: int,
-    bidirectional: bool,
+    c: Context, name: str, data: Tensor, batch_sizes: Tensor, states: tuple[Tensor, ...],
+    params: tuple[Tensor, ...], has_biases: bool, num_layers: int, bidirectional: bool,
 ) -> tuple[Tensor, ...]:
     if data.rank != 2 or batch_sizes.rank != 1:
         c.refuse(f"packed data must be a matrix with a vector of batch sizes, not {data} with {batch_sizes}")
@@ -148,19 +128,9 @@ def _run_packed(
 
 def _network(name: str) -> Any:
     def rule(
-        c: Context,
-        input: Any = None,
-        hx: Any = None,
-        params: Any = None,
-        has_biases: Any = True,
-        num_layers: Any = 1,
-        dropout: Any = 0.0,
-        train: Any = False,
-        bidirectional: Any = False,
-        batch_first: bool = False,
-        *,
-        data: Tensor | None = None,
-        batch_sizes: Tensor | None = None,
+        c: Context, input: Any = None, hx: Any = None, params: Any = None, has_biases: Any = True,
+        num_layers: Any = 1, dropout: Any = 0.0, train: Any = False, bidirectional: Any = False,
+        batch_first: bool = False, *, data: Tensor | None = None, batch_sizes: Tensor | None = None,
     ) -> tuple[Tensor, ...]:
         if isinstance(
             has_biases, tuple
@@ -201,12 +171,7 @@ def _cell(name: str) -> Any:
     gates = GATES[name]
 
     def rule(
-        c: Context,
-        input: Tensor,
-        hx: Any,
-        w_ih: Tensor,
-        w_hh: Tensor,
-        b_ih: Tensor | None = None,
+        c: Context, input: Tensor, hx: Any, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None,
         b_hh: Tensor | None = None,
     ) -> Tensor | tuple[Tensor, ...]:
         states = hx if isinstance(hx, tuple) else (hx,)
@@ -240,23 +205,9 @@ def _cell(name: str) -> Any:
 
 
 def mkldnn_rnn_layer(
-    c: Context,
-    input: Tensor,
-    weight0: Tensor,
-    weight1: Tensor,
-    weight2: Tensor,
-    weight3: Tensor,
-    hx_: Tensor,
-    cx_: Tensor,
-    reverse: bool,
-    batch_sizes: Any,
-    mode: int,
-    hidden_size: Dim,
-    num_layers: int,
-    has_biases: bool,
-    bidirectional: bool,
-    batch_first: bool,
-    train: bool,
+    c: Context, input: Tensor, weight0: Tensor, weight1: Tensor, weight2: Tensor, weight3: Tensor,
+    hx_: Tensor, cx_: Tensor, reverse: bool, batch_sizes: Any, mode: int, hidden_size: Dim, num_layers: int,
+    has_biases: bool, bidirectional: bool, batch_first: bool, train: bool,
 ) -> tuple[Tensor | Dynamic, ...]:
     """[t, b, i], weights [4*h, i], [4*h, h], biases [4*h], states [1, b, h] or [b, h] -> [t, b, h], states,
     scratch
@@ -302,11 +253,7 @@ def pack_padded_sequence(
 
 
 def pad_packed_sequence(
-    c: Context,
-    data: Tensor,
-    batch_sizes: Tensor,
-    batch_first: bool,
-    padding_value: Any,
+    c: Context, data: Tensor, batch_sizes: Tensor, batch_first: bool, padding_value: Any,
     total_length: Dim = -1,
 ) -> tuple[Tensor, Tensor]:
     """[n, *r], batch sizes int64 [t] -> [t, b, *r], lengths int64 [b]; the data decides b

@@ -93,7 +93,7 @@ def _ratio(c: Context, value: float | Term) -> tuple[Dim, int]:
     if not isinstance(value, float):
         return value, 1
     if not isfinite(value):
-        c.refuse(f"{value} is no bound of a range")
+        c.refuse(f"{value} is not a bound of a range")
     ratio = Fraction(value)
     if ratio.denominator > DENOMINATOR or abs(ratio.numerator) > CHECKED:
         near = ratio.limit_denominator(DENOMINATOR)

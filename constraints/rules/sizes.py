@@ -467,13 +467,8 @@ def functional_range_for_size(
 
 
 def tensor_metadata(
-    c: Context,
-    a: Tensor,
-    size: object = None,
-    stride: object = None,
-    dtype: object = None,
-    device: object = None,
-    layout: object = None,
+    c: Context, a: Tensor, size: object = None, stride: object = None, dtype: object = None,
+    device: object = None, layout: object = None,
 ) -> tuple[()]:
     """Returns nothing and requires nothing: the facts that the trace recorded of a tensor are no condition of
     the model.

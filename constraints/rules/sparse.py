@@ -24,13 +24,8 @@ from .elementwise import same_dtype
 
 
 def sparse_coo_tensor(
-    c: Context,
-    indices: Value = None,
-    values: Value = None,
-    size: Shape | None = None,
-    dtype: str | None = None,
-    is_coalesced: bool | None = None,
-    check_invariants: Value = None,
+    c: Context, indices: Value = None, values: Value = None, size: Shape | None = None,
+    dtype: str | None = None, is_coalesced: bool | None = None, check_invariants: Value = None,
 ) -> Tensor:
     """`[d, s], [s, *e], (*n, *e) -> [*n, *e]`, n of length d; sizes that are not given the data decide
 
@@ -57,13 +52,8 @@ def sparse_coo_tensor(
 
 
 def sparse_csr_tensor(
-    c: Context,
-    crow_indices: Tensor,
-    col_indices: Tensor,
-    values: Tensor,
-    size: Shape | None = None,
-    dtype: str | None = None,
-    check_invariants: Value = None,
+    c: Context, crow_indices: Tensor, col_indices: Tensor, values: Tensor, size: Shape | None = None,
+    dtype: str | None = None, check_invariants: Value = None,
 ) -> Tensor:
     """`[n + 1], [s], [s], (n, m) -> [n, m]`
 

@@ -95,8 +95,8 @@ def transformed(
 
 
 def _resized(c: Context, input: Tensor, along: int, points: Dim) -> Tensor:
-    """What is transformed, as far as strides go: the input cut to so many points along an axis, or padded
-    with zeros; of a contiguous input both have their axes in its order.
+    """Returns the operand of the transform, as far as strides go: the input cut to so many points along an
+    axis, or padded with zeros. For a contiguous input both keep the order of its axes.
     """
     if is_contiguous(input) or c.at_least(input.shape[along] - points, 0):
         return input
@@ -151,7 +151,7 @@ def _axes(c: Context, dims: tuple[int, ...], rank: int) -> tuple[int, ...]:
 def check_norm(c: Context, norm: str | None) -> None:
     """Refuses a normalisation that torch does not know."""
     if norm not in (None, "forward", "backward", "ortho"):
-        c.refuse(f"norm {norm!r} is none of forward, backward, ortho")
+        c.refuse(f"norm {norm!r} is not one of forward, backward, ortho")
 
 
 def along_one(kind: str) -> RuleFunction:

@@ -36,11 +36,7 @@ def resize_as(c: Context, input: Tensor, the_template: Tensor, memory_format: st
 
 
 def set_(
-    c: Context,
-    input: Tensor,
-    source: Value = None,
-    storage_offset: Value = 0,
-    size: Shape | None = None,
+    c: Context, input: Tensor, source: Value = None, storage_offset: Value = 0, size: Shape | None = None,
     stride: Shape | None = None,
 ) -> Tensor:
     """`[*d], [*n] -> [*n]`, the memory of the source; with sizes and strides, these; of nothing, `[0]`"""
@@ -75,7 +71,7 @@ def fill_diagonal(c: Context, input: Tensor, fill_value: Value, wrap: Value = Fa
     if input.rank < 2:
         c.refuse(f"fill_diagonal_ takes a tensor of rank 2 or more, not {input.rank}")
     if wrap and not is_contiguous(input):
-        reason = "a wrapped diagonal of a matrix with gaps may leave its memory, which is not looked at"
+        reason = "a wrapped diagonal of a matrix with gaps may leave its memory, which is not modelled"
         c.approximate(reason, "accept")
     if input.rank > 2:
         for size in input.shape[1:]:

@@ -362,9 +362,7 @@ def _outer(outer: Dim, inner: Dim) -> bool:
     return quotient(outer, inner) is not None
 
 
-def by_stride(
-    c: Context, shape: Shape, operands: Iterable[Sequence[Dim] | None]
-) -> tuple[int, ...] | None:
+def by_stride(c: Context, shape: Shape, operands: Iterable[Sequence[Dim] | None]) -> tuple[int, ...] | None:
     """The axes, slowest first, in the order of a new result of TensorIterator, or of `infer_dense_strides`,
     for operands with these strides along the axes of the shape, None for one whose strides are not known.
     None where it depends on sizes.

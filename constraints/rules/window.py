@@ -57,9 +57,7 @@ def per_axis(c: Context, value: PerAxis, spatial: int, name: str) -> Shape:
     return value * spatial if len(value) == 1 else value
 
 
-def positive(
-    c: Context, values: Iterable[Dim], name: str, error: type[Exception] = RuntimeError
-) -> None:
+def positive(c: Context, values: Iterable[Dim], name: str, error: type[Exception] = RuntimeError) -> None:
     """Every value is at least 1."""
     for value in values:
         if type(value) is int and value > 0:
@@ -82,14 +80,8 @@ def conv(spatial: int) -> RuleFunction:
     """conv1d, conv2d, conv3d."""
 
     def rule(
-        c: Context,
-        input: Tensor,
-        weight: Tensor,
-        bias: Tensor | None = None,
-        stride: PerAxis = 1,
-        padding: PerAxis = 0,
-        dilation: PerAxis = 1,
-        groups: Dim = 1,
+        c: Context, input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: PerAxis = 1,
+        padding: PerAxis = 0, dilation: PerAxis = 1, groups: Dim = 1,
     ) -> Tensor:
         """`[*b, g*i, *n], weight [g*o, i, *k], bias [g*o] -> [*b, g*o, *windows(n, k, s, p, d)]`
 
@@ -175,14 +167,8 @@ def _has_elements(c: Context, batch: Shape, channels: Dim, sizes: Shape, padding
 
 
 def _convolve(
-    c: Context,
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None,
-    strides: Shape,
-    around: Shape,
-    dilations: Shape,
-    groups: Dim,
+    c: Context, input: Tensor, weight: Tensor, bias: Tensor | None, strides: Shape, around: Shape,
+    dilations: Shape, groups: Dim,
 ) -> Tensor:
     spatial = len(strides)
     batch, channels, sizes = split(c, input, spatial)
@@ -235,15 +221,8 @@ def conv_transpose(spatial: int) -> RuleFunction:
     """conv_transpose1d, conv_transpose2d, conv_transpose3d."""
 
     def rule(
-        c: Context,
-        input: Tensor,
-        weight: Tensor,
-        bias: Tensor | None = None,
-        stride: PerAxis = 1,
-        padding: PerAxis = 0,
-        output_padding: PerAxis = 0,
-        groups: Dim = 1,
-        dilation: PerAxis = 1,
+        c: Context, input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: PerAxis = 1,
+        padding: PerAxis = 0, output_padding: PerAxis = 0, groups: Dim = 1, dilation: PerAxis = 1,
     ) -> Tensor:
         """`[*b, i, *n], weight [i, o, *k], bias [g*o] -> [*b, g*o, *((n - 1)*s - 2*p + d*(k - 1) + q + 1)]`
 
@@ -288,13 +267,7 @@ def conv_transpose(spatial: int) -> RuleFunction:
 
 
 def _onednn(
-    c: Context,
-    input: Tensor,
-    weight: Tensor,
-    strides: Shape,
-    dilations: Shape,
-    extra: Shape,
-    groups: Dim,
+    c: Context, input: Tensor, weight: Tensor, strides: Shape, dilations: Shape, extra: Shape, groups: Dim,
     spot: Dim,
 ) -> Formula:
     """Returns the condition under which torch has oneDNN compute a transposed convolution, whose result of
@@ -314,12 +287,7 @@ def _onednn(
     if spatial == 1:  # computed as an image of height 1
         sizes, kernel = (*sizes[:2], 1, sizes[2]), (1, *kernel)
     large = any_of(
-        (
-            gt(groups, 1),
-            all_of(gt(k, 3) for k in kernel[-2:]),
-            gt(sizes[0], 1),
-            gt(product(sizes[:4]), 20480),
-        )
+        (gt(groups, 1), all_of(gt(k, 3) for k in kernel[-2:]), gt(sizes[0], 1), gt(product(sizes[:4]), 20480))
     )
     moves = any_of((*(ne(n, 1) for n in (*strides, *dilations, *kernel[-2:])), ge(sizes[0], 16)))
     alone = all_of((negate(moves), eq(spot, 0)))
@@ -331,20 +299,9 @@ CONV_TRANSPOSE = {spatial: conv_transpose(spatial) for spatial in (1, 2, 3)}
 
 
 def convolution(
-    c: Context,
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None,
-    stride: PerAxis,
-    padding: PerAxis,
-    dilation: PerAxis,
-    transposed: bool,
-    output_padding: PerAxis,
-    groups: Dim,
-    benchmark: bool = False,
-    deterministic: bool = False,
-    cudnn_enabled: bool = False,
-    allow_tf32: bool = False,
+    c: Context, input: Tensor, weight: Tensor, bias: Tensor | None, stride: PerAxis, padding: PerAxis,
+    dilation: PerAxis, transposed: bool, output_padding: PerAxis, groups: Dim, benchmark: bool = False,
+    deterministic: bool = False, cudnn_enabled: bool = False, allow_tf32: bool = False,
 ) -> Tensor:
     """ATen's one form of all convolutions, whose input is always batched."""
     rank_is(c, weight, "weight", 3, 4, 5)
@@ -363,14 +320,8 @@ def convolution(
 
 
 def convolution_mode(
-    c: Context,
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None,
-    stride: PerAxis,
-    padding: str,
-    dilation: PerAxis,
-    groups: Dim,
+    c: Context, input: Tensor, weight: Tensor, bias: Tensor | None, stride: PerAxis, padding: str,
+    dilation: PerAxis, groups: Dim,
 ) -> Tensor:
     """Convolutions whose padding is a word."""
     rank_is(c, weight, "weight", 3, 4, 5)
@@ -397,14 +348,8 @@ def conv_tbc(c: Context, input: Tensor, weight: Tensor, bias: Tensor, pad: Dim =
 
 
 def _pool(
-    c: Context,
-    input: Tensor,
-    spatial: int,
-    kernel_size: PerAxis,
-    stride: PerAxis,
-    padding: PerAxis,
-    dilation: PerAxis,
-    ceil_mode: bool,
+    c: Context, input: Tensor, spatial: int, kernel_size: PerAxis, stride: PerAxis, padding: PerAxis,
+    dilation: PerAxis, ceil_mode: bool,
 ) -> Shape:
     """`[*b, c, *n] -> [*b, c, *windows(n, k, s, p, d)]`; only the batch may be empty, also in the result.
 
@@ -436,14 +381,8 @@ def max_pool(spatial: int, with_indices: bool = False) -> RuleFunction:
     """max_pool1d, max_pool2d, max_pool3d, and those that return where each maximum was."""
 
     def rule(
-        c: Context,
-        input: Tensor,
-        kernel_size: PerAxis,
-        stride: PerAxis = None,
-        padding: PerAxis = 0,
-        dilation: PerAxis = 1,
-        ceil_mode: bool = False,
-        return_indices: bool = False,
+        c: Context, input: Tensor, kernel_size: PerAxis, stride: PerAxis = None, padding: PerAxis = 0,
+        dilation: PerAxis = 1, ceil_mode: bool = False, return_indices: bool = False,
     ) -> Tensor | tuple[Tensor, Tensor]:
         """`[*b, c, *n] -> [*b, c, *windows(n, k, s, p, d)]`, and the same in int64 for the indices."""
         shape = _pool(c, input, spatial, kernel_size, stride, padding, dilation, ceil_mode)
@@ -463,14 +402,8 @@ def avg_pool(spatial: int) -> RuleFunction:
     """avg_pool1d, avg_pool2d, avg_pool3d."""
 
     def rule(
-        c: Context,
-        input: Tensor,
-        kernel_size: PerAxis,
-        stride: PerAxis = None,
-        padding: PerAxis = 0,
-        ceil_mode: bool = False,
-        count_include_pad: bool = True,
-        divisor_override: Dim | None = None,
+        c: Context, input: Tensor, kernel_size: PerAxis, stride: PerAxis = None, padding: PerAxis = 0,
+        ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: Dim | None = None,
     ) -> Tensor:
         """`[*b, c, *n] -> [*b, c, *windows(n, k, s, p)]`"""
         if divisor_override is not None:
@@ -481,12 +414,7 @@ def avg_pool(spatial: int) -> RuleFunction:
 
 
 def _averaged(
-    c: Context,
-    input: Tensor,
-    spatial: int,
-    kernel_size: PerAxis,
-    stride: PerAxis,
-    padding: PerAxis,
+    c: Context, input: Tensor, spatial: int, kernel_size: PerAxis, stride: PerAxis, padding: PerAxis,
     ceil_mode: bool,
 ) -> Tensor:
     """An average pool; in three dimensions torch wants the input, padding aside, as large as the kernel."""
@@ -502,11 +430,7 @@ def lp_pool(spatial: int) -> RuleFunction:
     """lp_pool1d, lp_pool2d, lp_pool3d: an average pool of powers, without padding."""
 
     def rule(
-        c: Context,
-        input: Tensor,
-        norm_type: Any,
-        kernel_size: PerAxis,
-        stride: PerAxis = None,
+        c: Context, input: Tensor, norm_type: Any, kernel_size: PerAxis, stride: PerAxis = None,
         ceil_mode: bool = False,
     ) -> Tensor:
         """`[*b, c, *n] -> [*b, c, *windows(n, k, s)]`"""
@@ -564,13 +488,8 @@ def fractional_max_pool(spatial: int, with_indices: bool = False) -> RuleFunctio
     """fractional_max_pool2d, fractional_max_pool3d: windows at random positions."""
 
     def rule(
-        c: Context,
-        input: Tensor,
-        kernel_size: PerAxis,
-        output_size: PerAxis = None,
-        output_ratio: Any = None,
-        return_indices: bool = False,
-        _random_samples: Tensor | None = None,
+        c: Context, input: Tensor, kernel_size: PerAxis, output_size: PerAxis = None,
+        output_ratio: Any = None, return_indices: bool = False, _random_samples: Tensor | None = None,
         random_samples: Tensor | None = None,
     ) -> Tensor | tuple[Tensor, Tensor]:
         """`[*b, c, *n], m -> [*b, c, *m]` with m + k - 1 <= n, in three dimensions < n; a ratio r is m = n*r.
@@ -612,13 +531,8 @@ def max_unpool(spatial: int) -> RuleFunction:
     """max_unpool1d, max_unpool2d, max_unpool3d."""
 
     def rule(
-        c: Context,
-        input: Tensor,
-        indices: Tensor,
-        kernel_size: PerAxis = None,
-        stride: PerAxis = None,
-        padding: PerAxis = 0,
-        output_size: PerAxis = ABSENT,
+        c: Context, input: Tensor, indices: Tensor, kernel_size: PerAxis = None, stride: PerAxis = None,
+        padding: PerAxis = 0, output_size: PerAxis = ABSENT,
     ) -> Tensor:
         """`[*b, c, *n], [*b, c, *n] -> [*b, c, *((n - 1)*s - 2*p + k)]`, or an output_size less than s away.
 
@@ -693,11 +607,7 @@ def _blocks(
 
 
 def im2col(
-    c: Context,
-    input: Tensor,
-    kernel_size: PerAxis,
-    dilation: PerAxis = 1,
-    padding: PerAxis = 0,
+    c: Context, input: Tensor, kernel_size: PerAxis, dilation: PerAxis = 1, padding: PerAxis = 0,
     stride: PerAxis = 1,
 ) -> Tensor:
     """`[*b, c, h, w] -> [*b, c*k*k, l]`, where l = windows(h, k, s, p, d) * windows(w, k, s, p, d)"""
@@ -710,13 +620,8 @@ def im2col(
 
 
 def col2im(
-    c: Context,
-    input: Tensor,
-    output_size: PerAxis,
-    kernel_size: PerAxis,
-    dilation: PerAxis = 1,
-    padding: PerAxis = 0,
-    stride: PerAxis = 1,
+    c: Context, input: Tensor, output_size: PerAxis, kernel_size: PerAxis, dilation: PerAxis = 1,
+    padding: PerAxis = 0, stride: PerAxis = 1,
 ) -> Tensor:
     """`[*b, c*k*k, l], (h, w) -> [*b, c, h, w]`, where l = windows(h, k, s, p, d) * windows(w, k, s, p, d)"""
     rank_is(c, input, "input", 2, 3)
@@ -735,15 +640,8 @@ def col2im(
 
 
 def unfold(
-    c: Context,
-    input: Tensor,
-    dimension: Any = None,
-    size: Dim | None = None,
-    step: Dim | None = None,
-    kernel_size: PerAxis = None,
-    dilation: PerAxis = None,
-    padding: PerAxis = None,
-    stride: PerAxis = None,
+    c: Context, input: Tensor, dimension: Any = None, size: Dim | None = None, step: Dim | None = None,
+    kernel_size: PerAxis = None, dilation: PerAxis = None, padding: PerAxis = None, stride: PerAxis = None,
 ) -> Tensor:
     """`[*a, n, *b] -> [*a, (n - size)//step + 1, *b, size]`, a view.
 

@@ -14,7 +14,7 @@ def for_all(formula: Formula, index: str, low: Dim, high: Dim) -> Formula | None
     """`for all integers index with low <= index <= high: formula`, exactly, without the index.
 
     The interval has to hold an integer at least. None where the index cannot be eliminated in this way: where
-    it occurs in a remainder or a product with itself, in parts of a sum of which one rises and another falls,
+    it occurs in a remainder or a product with itself, in parts of a sum that do not all rise or all fall,
     or in several parts of an *or*.
     """
     if index not in free_symbols(formula):

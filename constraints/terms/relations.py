@@ -214,11 +214,7 @@ _Places: TypeAlias = "list[tuple[Dim | None, Dim | None]]"
 
 
 def _possibly(
-    kind: str,
-    law: _RelationLaw,
-    a: RowPart,
-    b: RowPart,
-    known: frozenset[str],
+    kind: str, law: _RelationLaw, a: RowPart, b: RowPart, known: frozenset[str],
     cases: list[tuple[Formula, _Places]],
 ) -> Formula:
     """Returns the condition under which the law may fail at some index. It cannot where all dims are 1."""
@@ -305,10 +301,8 @@ def is_true(r: Relation, rows: Mapping[str, Sequence[int]]) -> bool:
 
 
 def arranged(
-    rows: Mapping[str, Sequence[int]],
-    fixed: Mapping[str, Collection[int]],
-    wanted: Sequence[tuple[Relation, bool]],
-    fits: Callable[[Mapping[str, Sequence[int]]], bool],
+    rows: Mapping[str, Sequence[int]], fixed: Mapping[str, Collection[int]],
+    wanted: Sequence[tuple[Relation, bool]], fits: Callable[[Mapping[str, Sequence[int]]], bool],
 ) -> Mapping[str, Sequence[int]] | None:
     """Returns rows of these ranks, with the fixed dims at their indices, that have the wanted relations and
     fit; None where a few tries find none.

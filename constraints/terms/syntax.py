@@ -24,19 +24,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from .dims import (
-    BUILD,
-    KEYWORDS,
-    Dim,
-    Term,
-    coefficients,
-    depth,
-    floordiv,
-    modulo,
-    multiply,
-    sym,
-    total,
-)
+from .dims import BUILD, KEYWORDS, Dim, Term, coefficients, depth, floordiv, modulo, multiply, sym, total
 
 MAX_LENGTH: Final = 20_000
 MAX_DEPTH: Final = 80

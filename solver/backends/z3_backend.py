@@ -129,9 +129,7 @@ class Z3Problem:
         return self.seconds >= self._limit
 
     @_using
-    def check(
-        self, formulas: Iterable[Formula], units: int | None = None, *, afresh: bool = True
-    ) -> Answer:
+    def check(self, formulas: Iterable[Formula], units: int | None = None, *, afresh: bool = True) -> Answer:
         """Returns `sat` if some integers satisfy all formulas, `unsat` if none do, else `unknown`. Afterwards
         `model` or `core` has the details.
 

@@ -120,12 +120,8 @@ def _linear(dim: Dim) -> tuple[tuple[tuple[str, int], ...], int]:
 
 
 def largest_box(
-    judge: Judge,
-    names: Sequence[str],
-    accepted: Sequence[Formula],
-    seed: Mapping[str, int],
-    wanted: Iterable[Dim] = (),
-    lone: Iterable[str] = (),
+    judge: Judge, names: Sequence[str], accepted: Sequence[Formula], seed: Mapping[str, int],
+    wanted: Iterable[Dim] = (), lone: Iterable[str] = (),
 ) -> Box:
     """Returns the largest box found that contains only accepted sizes.
 
@@ -428,9 +424,7 @@ def proved(judge: Judge, box: Box, accepted: Iterable[Formula]) -> bool:
     """Returns whether the box lies within the accepted set, decided independently, in terms of the roots."""
     try:
         return all(
-            judge.follows(rewrite(f, box.sizes), box.ranges)
-            for part in accepted
-            for f in conjuncts(part)
+            judge.follows(rewrite(f, box.sizes), box.ranges) for part in accepted for f in conjuncts(part)
         )
     except ZeroDivisionError:
         return False

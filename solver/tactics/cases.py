@@ -1,11 +1,11 @@
 """Disjunctions case by case: drops impossible cases, and learns the common consequences of the others.
 
-p, K and r => p: K says p). => From `p or q or r` a case that contradicts the known facts K is dropped (K and
-p imply false, so K implies q or r), and a part that follows in every other case is learnt (K and q => p, K
-and r => p, so K implies p). => p, K and r => p: K says p). So two tensors that broadcast, `b == c or b == 1
-or c == 1`, into a shape that has to be `b` are known to have `b == c`. This is the dilemma rule of
-Stålmarck's method, applied to the parts of the given disjunctions.
+From `p or q or r` a case that contradicts the known facts K is dropped (K and p imply false, so K implies q
+or r), and a part that follows in every other case is learnt (K and q => p, K and r => p, so K implies p). So
+two tensors that broadcast, `b == c or b == 1 or c == 1`, into a shape that has to be `b` are known to have
+`b == c`. This is the dilemma rule of Stålmarck's method, applied to the parts of the given disjunctions.
 """
+
 from __future__ import annotations
 
 from collections import Counter
@@ -30,11 +30,13 @@ MANY = 3
 
 @dataclass(slots=True)
 class Patience:
-    """A budget of disjunctions to examine: one that teaches nothing costs 1, one that does adds to the
-    budget.
+    """The rest of `Budget.disjunctions`: one that teaches nothing costs 1, one that does adds `GAINED`.
+
+    It is apart from the Budget, whose limits never change and which judges share: this is the balance of one
+    judge.
     """
 
-    left: int = 16
+    left: int
 
     def after(self, success: bool) -> None:
         self.left += GAINED if success else -1

@@ -34,9 +34,7 @@ def satisfies(formulas: Iterable[Formula], values: Mapping[str, int]) -> bool:
 
 
 def find(
-    known: Consequences,
-    formulas: Sequence[Formula],
-    names: Sequence[str] = (),
+    known: Consequences, formulas: Sequence[Formula], names: Sequence[str] = (),
     wanted: Callable[[Mapping[str, int]], object] = lambda values: True,
 ) -> dict[str, int] | None:
     """Returns an assignment to the names and all symbols of the formulas that satisfies them.
@@ -174,10 +172,7 @@ def polished(
 
 
 def neighbour(
-    inside: Mapping[str, int],
-    domain: Sequence[Formula],
-    outside: Formula,
-    known: Consequences,
+    inside: Mapping[str, int], domain: Sequence[Formula], outside: Formula, known: Consequences,
     names: Sequence[str],
 ) -> dict[str, int] | None:
     """Returns an assignment in the domain where `outside` holds, and which differs from the inside one in a

@@ -56,6 +56,10 @@ class Budget:
     """Those of the first attempt at a goal: milliseconds, and enough for most goals."""
     splits: int = 2
     """A goal is split at most this many times into one where a comparison holds and one where it does not."""
+    disjunctions: int = 16
+    """Disjunctions that thorough deduction examines case by case without learning from them; `cases.Patience`
+    keeps the balance.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +156,7 @@ class Judge:
         self._kept = 0
         self._settled = _Prefix(self._nothing(thorough=True))
         self._thought = 0
-        self._patience = cases.Patience()
+        self._patience = cases.Patience(self.budget.disjunctions)
         self._answers: dict[tuple[Formula, ...], Found] = {}
         self._problems: dict[bool, Z3Problem] = {}
         """The problem of z3, and the one for short attempts: by whether questions are asked afresh."""
@@ -163,10 +167,7 @@ class Judge:
     def stats(self) -> Stats:
         problems = self._problems.values()
         return Stats(
-            self.questions,
-            sum(p.queries for p in problems),
-            sum(p.units for p in problems),
-            self._spent,
+            self.questions, sum(p.queries for p in problems), sum(p.units for p in problems), self._spent
         )
 
     @contextmanager
@@ -381,13 +382,8 @@ class Judge:
         return self._with_z3(goal.part, known, (tuple(known.facts), goal.part), goal.units)
 
     def _with_z3(
-        self,
-        part: tuple[Formula, ...],
-        known: Consequences,
-        forms: Iterable[tuple[Formula, ...]],
-        units: int | None,
-        *,
-        afresh: bool = True,
+        self, part: tuple[Formula, ...], known: Consequences, forms: Iterable[tuple[Formula, ...]],
+        units: int | None, *, afresh: bool = True,
     ) -> Found:
         """Returns the answer for a component by z3, asked in several forms.
 

@@ -84,9 +84,7 @@ class Consequences:
     """
 
     def __init__(
-        self,
-        formulas: Iterable[Formula] = (),
-        hurried: Callable[[], bool] = _unhurried,
+        self, formulas: Iterable[Formula] = (), hurried: Callable[[], bool] = _unhurried,
         thorough: bool = False,
     ) -> None:
         self.contradictory = False

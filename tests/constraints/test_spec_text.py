@@ -100,7 +100,7 @@ REFUSED: list[tuple[Any, str, int, tuple[str, ...]]] = [
     ("x: [b c]", "", 7, ("',' or ']'",)),
     ("x: [3.5]", "", 5, ("'3.5'",)),
     ("x: [h // 0]", "", 7, ("divisor",)),
-    ("x: [True]", "", 5, ("True is no size",)),
+    ("x: [True]", "", 5, ("True is not a size",)),
     ("x: [and]", "", 5, ("'and'",)),
     ("x: [b]; x: [c]", "", 9, ("declared twice",)),
     ("x: [b]; x[0]: [c]", "", 0, ("x is declared", "part")),

@@ -120,7 +120,7 @@ def test_tokens_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert main(["token", "create", "a b", *where]) == 2
     for wrong in (["--per-minute", "0"], ["--upload-mb", "nan"], ["--upload-mb", "inf"], ["--upload-mb=-1"]):
         assert main(["token", "create", "wrong", *wrong, *where]) == 2
-        assert "is no number of" in capsys.readouterr().err
+        assert "is not a number of" in capsys.readouterr().err
     assert main(["token", "revoke", "ci", *where]) == 0
     assert main(["token", "revoke", "nobody", *where]) == 2
     assert main(["token", "list", *where]) == 0
@@ -395,9 +395,9 @@ def test_beyond_loopback_tokens_are_needed(tmp_path: Path) -> None:
 def test_an_address_that_cannot_be_had_is_told(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(ConfigError, match=f"127.0.0.1:{port} cannot be listened at: .* in use"):
+        with pytest.raises(ConfigError, match=f"127.0.0.1:{port} cannot be listened on: .* in use"):
             serve(Settings(port=port, data=tmp_path))
-    with pytest.raises(ConfigError, match=r"no\.such\.host\.invalid:0 cannot be listened at"):
+    with pytest.raises(ConfigError, match=r"no\.such\.host\.invalid:0 cannot be listened on"):
         serve(Settings(host="no.such.host.invalid", port=0, data=tmp_path, insecure=True))
 
 

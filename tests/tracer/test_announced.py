@@ -130,7 +130,7 @@ def test_without_the_package_nothing_is_loaded(install: Callable[..., Any]) -> N
     [
         ("raise RuntimeError('no')", r"shapes_of_pairing.*cannot be loaded: RuntimeError: no"),
         ("STAND_INS = 3", "is int, not a PluginFunctions"),
-        (STAND_IN.replace("pairs}", "3}"), r"no function as the stand-in for pairing\.pairs"),
+        (STAND_IN.replace("pairs}", "3}"), r"must give a function as the stand-in for pairing\.pairs"),
         (STAND_IN.replace('"pairing.pairs"', '"torch.add"'), r"torch\.add, not for a function of pairing"),
         (STAND_IN.replace('"pairing.pairs"', '"pairing.triples"'), r"pairing\.triples, which does not exist"),
     ],

@@ -468,11 +468,11 @@ WRONG_FILES: dict[str, tuple[dict[str, bytes], str]] = {
     "weights": ({"a/data.pkl": b"", "a/data/0": b""}, "holds weights"),
     "compiled": ({"a/data/aotinductor/model/x.so": b""}, "compiled code"),
     "old": ({"serialized_exported_program.json": b"{}"}, "before 2.7"),
-    "empty": ({MODEL: b""}, "is no JSON"),
-    "no JSON": ({MODEL: b"\x80\x02}q\x00."}, "is no JSON"),
+    "empty": ({MODEL: b""}, "is not valid JSON"),
+    "no JSON": ({MODEL: b"\x80\x02}q\x00."}, "is not valid JSON"),
     "a list": ({MODEL: b"[]"}, "no JSON object"),
-    "nested": ({MODEL: b"[" * 200_000}, "is no JSON"),
-    "long number": ({MODEL: b'{"schema_version": {"major": ' + b"8" * 10_000 + b"}}"}, "is no JSON"),
+    "nested": ({MODEL: b"[" * 200_000}, "is not valid JSON"),
+    "long number": ({MODEL: b'{"schema_version": {"major": ' + b"8" * 10_000 + b"}}"}, "is not valid JSON"),
     "no version": ({MODEL: b"{}"}, "does not say the version"),
     "later version": ({MODEL: changed(schema_version={"major": 9, "minor": 0})}, "has schema 9"),
     "earlier version": ({MODEL: changed(schema_version={"major": 7, "minor": 3})}, "has schema 7"),
@@ -506,7 +506,7 @@ def test_a_truncated_file_is_refused(size: int, tmp_path: Path) -> None:
     whole = (FIXTURES / "unet.pt2").read_bytes()
     path = tmp_path / "model.pt2"
     path.write_bytes(whole[:size])
-    with pytest.raises(ArchiveError, match=r"model\.pt2 is no whole zip file"):
+    with pytest.raises(ArchiveError, match=r"model\.pt2 is not a complete zip file"):
         pt2.read(path)
 
 
@@ -626,11 +626,11 @@ def text_for_a_number(graph: dict[str, Any]) -> None:
 
 # fmt: off
 BROKEN: list[tuple[Callable[[dict[str, Any]], None], str]] = [
-    (use_before_made, "which nothing before it makes"),
+    (use_before_made, "which no earlier node makes"),
     (made_twice, "twice"),
     (argument_twice, "two arguments"),
     (unknown_output, "'nothing'"),
-    (untyped_input, "nothing says what the input 'x' is"),
+    (untyped_input, "the kind of the input 'x' is not given"),
     (more_inputs, "inputs have"),
     (two_kinds, "an object with one key was expected"),
     (unknown_kind, "'as_future' is no kind of argument"),

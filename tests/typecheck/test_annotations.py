@@ -84,20 +84,20 @@ def test_reads(annotation: Any) -> None:
 
 REFUSED: dict[Any, tuple[type[Exception], str]] = {
     "Tensor": (TargetError, "'x'"),
-    Any: (TargetError, "says no shape"),
+    Any: (TargetError, "has no shape"),
     'Float[Tensor, "#b c"]': (SpecError, "broadcasts"),
     'Float[Tensor, "*#b c"]': (SpecError, "broadcasts"),
     'Float[Tensor, "rows=#b c"]': (SpecError, "broadcasts"),
-    'Float[Tensor, "?b c"]': (SpecError, "place in a PyTree"),
+    'Float[Tensor, "?b c"]': (SpecError, "position in a PyTree"),
     'Float[Tensor, "n=... c"]': (SpecError, "stands alone"),
     'Float[Tensor, "__b c"]': (SpecError, "_ twice"),
     'Float[Tensor, "_4"]': (SpecError, "only a name can be"),
     'Float[Tensor, "*b+1"]': (SpecError, "only a name can"),
-    'Float[Tensor, "{n} c"]': (SpecError, "no integer argument"),
-    'Float[Unknown, "b"]': (SpecError, "not known what Unknown is"),
+    'Float[Tensor, "{n} c"]': (SpecError, "not an integer argument"),
+    'Float[Unknown, "b"]': (SpecError, "Unknown is not a known type of array"),
     'Float[Tensor, "b"] | Float[Tensor, "b c"]': (SpecError, "several types"),
-    'PyTree[Float[Tensor, "b"], "T"]': (SpecError, "PyTree is no dtype"),
-    'list[Float[Tensor, "b"]]': (TargetError, "says no shape"),
+    'PyTree[Float[Tensor, "b"], "T"]': (SpecError, "PyTree is not a dtype"),
+    'list[Float[Tensor, "b"]]': (TargetError, "has no shape"),
     'Quux[Tensor, "b c"]': (SpecError, "Quux"),
 }
 

@@ -126,7 +126,7 @@ def test_json_is_the_report_and_nothing_else(capsys: pytest.CaptureFixture[str])
 # arguments, parts of the message
 BAD: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
     (("models.py:same", "-i", "x: [batch]", "-a", "bacth > 1"), ("'bacth'", "did you mean 'batch'?", "^")),
-    (("models.py:same", "-i", "x: floot32[b]"), ("'floot32' is no dtype", "^")),
+    (("models.py:same", "-i", "x: floot32[b]"), ("'floot32' is not a dtype", "^")),
     (("models.py:same", "-i", "x: [b"), ("expected",)),
     (("models.py:same", "-i", "x: [b]", "-a", "b < 1"), ("no input meets the assumptions", "b <= 0")),
     (("models.py:same", "-i", "y: [b]"), ("x",)),

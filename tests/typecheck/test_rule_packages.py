@@ -125,7 +125,7 @@ def test_the_callers_own_rules_are_all_there_is(install: Callable[..., None]) ->
     [
         ("RULES = 3", "is int, not a table of rules"),
         ("RULES = {'other::op': print}", "a rule for 'other::op', not for an operator of announced"),
-        ("RULES = {'announced::pairs': 3}", "no function as the rule of announced::pairs"),
+        ("RULES = {'announced::pairs': 3}", "must give a function as the rule of announced::pairs"),
         ("", "has no attribute 'RULES'"),
     ],
 )

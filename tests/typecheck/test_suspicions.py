@@ -124,6 +124,40 @@ def test_an_assumption_fixes_a_symbol_on_purpose() -> None:
     assert codes(nn.Linear(8, 2), "input: [b, n]", ("n == 8",)) == set()
 
 
+@pytest.mark.parametrize("assume", ["7 <= n and n <= 8", "n >= 8 and n <= 9", "n % 8 == 0"])
+def test_a_symbol_is_suspected_if_one_other_value_was_declared(assume: str) -> None:
+    """One below, one above, or twice the only value that runs."""
+    findings = check(nn.Linear(8, 2), "input: [b, n]", (assume,), suspect=["fixed-symbol"]).findings
+    (found,) = [f for f in findings if f.code is Code.FIXED_SYMBOL]
+    assert found.message == "n is declared as a symbol, but runs only as 8"
+
+
+def test_a_symbol_without_an_example_is_not_suspected() -> None:
+    assert codes(lambda x: nn.Linear(8, 2)(x).view(3, 3), "x: [2, n]") == set()
+
+
+def small(x: Tensor) -> Tensor:
+    return x * 2 if x.shape[0] < 1 else x + 1
+
+
+def large(x: Tensor) -> Tensor:
+    return x * 2 if x.shape[0] > 0 else x + 1
+
+
+@pytest.mark.parametrize(
+    "target, message",
+    [
+        (small, "b <= 0 is never true"),
+        (large, "1 <= b is always true"),
+        (lambda x: x * 2 if x.dim() == 2 else x, None),  # no size decides
+        (lambda x: x * 2 if x.sum() > 0 else x, None),  # nor here: data do
+    ],
+)
+def test_idle_branches_say_which_way_they_go(target: Callable[..., Any], message: str | None) -> None:
+    findings = check(target, "x: [b, 4]", suspect=["idle-branch"]).findings
+    assert [f.message for f in findings if f.code is Code.IDLE_BRANCH] == [message] * (message is not None)
+
+
 def test_the_line_of_a_symbol_is_the_one_that_imposes_it() -> None:
     def target(x: Tensor) -> Tensor:
         y = x.relu()
@@ -131,7 +165,7 @@ def test_the_line_of_a_symbol_is_the_one_that_imposes_it() -> None:
 
     (finding,) = [f for f in check(target, "x: [h, w]").findings if f.code is Code.SWAPPED_SIZES]
     assert finding.origin.code == "return y @ y"
-    assert finding.message == "x is declared with h and w, and they have to be equal"
+    assert finding.message == "x is declared with h and w, which must be equal"
 
 
 def interpolated(x: Tensor) -> tuple[Tensor, ...]:

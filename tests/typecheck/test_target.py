@@ -68,7 +68,7 @@ RESOLVED = {
 REFUSED = {
     "models.py:Modle": ("models.py has no 'Modle'", "did you mean 'Model'?"),
     "models.py:zzz": ("no 'zzz'", "it defines", "Configured"),
-    "models.py": ("does not say what to check", "Configured"),
+    "models.py": ("does not name what to check", "Configured"),
     "models.py:Outer.Iner": ("models.py:Outer has no 'Iner'", "Inner"),
     "models.py:Needs": ("takes arguments: Needs(depth, width=3)",),
     "models.py:Broken": ("failed: RuntimeError: no weights here",),
@@ -81,7 +81,7 @@ REFUSED = {
     "os.no_such:Model": ("no module 'os.no_such'",),
     "absent.pt2": ("absent.pt2 does not exist",),
     "folder.pt2": ("is a folder",),
-    "what is this": ("is no target", "file.py:Name"),
+    "what is this": ("is not a target", "file.py:Name"),
     "syntax.py:f": ("SyntaxError",),
     "imports.py:f": ("No module named 'no_such_dependency'",),
     "exits.py:f": ("SystemExit",),

@@ -167,7 +167,7 @@ def test_a_choice_that_is_valid_at_no_size_is_not_refuted(
     said = report.verdict, str(report.accepts), report.accepts.exact
     assert said == (verdict, accepts, True), report.to_text()
     assert (Code.DATA in {f.code for f in report.findings}) == told
-    assert ("with all that the data may choose" in report.to_text()) == told
+    assert ("at no declared sizes for all data" in report.to_text()) == told
     assert "incomplete" not in {f.code for f in report.findings}
 
 

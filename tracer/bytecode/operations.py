@@ -143,7 +143,7 @@ _ABSENT: Final = object()
 
 
 def _python() -> None:
-    """Stands for a function of which only this is known, that it is written in Python."""
+    """Represents any function that is written in Python, where nothing else is known about it."""
 
 
 def _attribute(of: Any, name: str) -> Any:

@@ -32,7 +32,7 @@ def guards_of(program: ExportedProgram) -> tuple[str, ...]:
 
 
 def checks_of(program: ExportedProgram) -> tuple[list[str], dict[Any, Any]]:
-    """What `set_checks` would make of the program what it is."""
+    """Returns the conditions and the ranges that `set_checks` would have to set for the program as it is."""
     return program._guards_code, program._range_constraints
 
 

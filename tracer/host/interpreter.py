@@ -33,7 +33,7 @@ def set_type(target: object, kind: type) -> None:
 
 
 def shows_warnings() -> tuple[Any, ...]:
-    """What shows warnings; `catch_warnings(record=True)` replaces one of the two."""
+    """Returns the two functions that show warnings; `catch_warnings(record=True)` replaces one of them."""
     return warnings.showwarning, getattr(warnings, "_showwarnmsg_impl", None)
 
 

@@ -34,7 +34,7 @@ def children_of(module: torch.nn.Module) -> dict[str, torch.nn.Module | None]:
 
 
 def flat_weights(module: torch.nn.RNNBase, held: Callable[[str], Any]) -> list[Any]:
-    """What stands in `FLAT_WEIGHTS` where `held` says what stands under the name of each weight."""
+    """Returns the value of `FLAT_WEIGHTS`, where `held` gives the value of a weight by name."""
     return [held(name) for name in module._flat_weights_names]
 
 

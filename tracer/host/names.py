@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 
 class PrivateName(NamedTuple):
-    """What is known of a private name."""
+    """The releases that have a private name, and the consequence of its absence."""
 
     seen: str
     """The first and the last release of torch, or of Python, in which it was found."""

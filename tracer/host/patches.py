@@ -183,7 +183,7 @@ def _dispatching(owner: int, attribute: str, plain: Function) -> tuple[Function,
 
 
 class _Values:
-    """The values of an owner, each of which is that of the last active setting of its name."""
+    """The values of an owner: for each name, that of its last active setting."""
 
     __slots__ = "before", "entered", "owner"
 

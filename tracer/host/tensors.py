@@ -57,7 +57,7 @@ def memory_id(tensor: torch.Tensor) -> int:
 
 
 def storage_id(storage: torch.UntypedStorage) -> int:
-    """The identity of the memory behind a storage, of which each call makes another object."""
+    """Returns the identity of the memory behind a storage; Python objects for one storage differ."""
     return int(storage._cdata)
 
 

@@ -56,9 +56,7 @@ def scan(
     return host.join("scan", given, carry, tuple(xs), ys)
 
 
-def map_rows(
-    host: Host, function: Any, xs: Sequence[Any], additional: Sequence[Any] = ()
-) -> tuple[Any, ...]:
+def map_rows(host: Host, function: Any, xs: Sequence[Any], additional: Sequence[Any] = ()) -> tuple[Any, ...]:
     rows = tuple(host.node("row", x) for x in xs)
     return host.join("map", tuple(xs), host.run(function, (*rows, *additional)))
 

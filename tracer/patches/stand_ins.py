@@ -239,8 +239,7 @@ def symbolic_builtins(
 
 
 def replaced(
-    sources: Iterable[ModuleType],
-    plain: Mapping[tuple[str, str], Callable[..., Any]],
+    sources: Iterable[ModuleType], plain: Mapping[tuple[str, str], Callable[..., Any]],
     stand_ins: Mapping[tuple[str, str], Callable[..., Any]],
 ) -> AbstractContextManager[None]:
     """Replaces functions, given by module and name, inside the block, in their module and in the user's."""
@@ -248,8 +247,7 @@ def replaced(
 
 
 def _replacing(
-    sources: Iterable[ModuleType],
-    plain: Mapping[tuple[str, str], Callable[..., Any]],
+    sources: Iterable[ModuleType], plain: Mapping[tuple[str, str], Callable[..., Any]],
     stand_ins: Mapping[tuple[str, str], Callable[..., Any]],
 ) -> Iterator[Patch]:
     named = {id(function): key for key, function in plain.items()}

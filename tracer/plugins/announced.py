@@ -72,7 +72,7 @@ def _announced(package: str) -> PluginFunctions:
         if not name.startswith(f"{package}."):
             raise BadRules(f"{told} has a stand-in for {name}, not for a function of {package}", hint)
         if not isinstance(function, FunctionType):
-            raise BadRules(f"{told} has no function as the stand-in for {name}", hint)
+            raise BadRules(f"{told} must give a function as the stand-in for {name}", hint)
         hide(function.__code__.co_filename)
     return table
 

@@ -1,4 +1,4 @@
-"""What a package needs to write stand-ins for its functions.
+"""The functions that a package uses to write stand-ins for its own functions.
 
 A function that turns sizes into numbers, say to generate code from them, cannot be recorded. Its stand-in
 does the same by calls of torch's functions, with sizes that may be symbolic: those of a recording, or of a
@@ -38,7 +38,7 @@ def require_equal(n: Any, other: Any, what: str, error: type[Exception] = Runtim
 
 
 def require_multiple(n: Any, divisor: Any, what: str, error: type[Exception] = RuntimeError) -> None:
-    """Requires that an integer is a multiple of another one, of which it is known that it is not 0."""
+    """Requires that an integer is a multiple of another one, which is known not to be 0."""
     _require(
         lambda n, divisor: divides(divisor, n),
         (n, divisor),
@@ -61,12 +61,9 @@ def require_between(
 
 
 def _require(
-    law: Callable[..., Formula],
-    numbers: tuple[Any, ...],
-    reason: Callable[..., str],
-    error: type[Exception],
+    law: Callable[..., Formula], numbers: tuple[Any, ...], reason: Callable[..., str], error: type[Exception]
 ) -> None:
-    """Requires a law of numbers, some of which may be sizes of a recording or of a trace of torch's."""
+    """Requires a law of numbers; they may be sizes of a recording or of a trace of torch's."""
     run = next((n.run for n in numbers if type(n) is Size), None)
     if run is not None:
         dims = [dim_of(n) for n in numbers]

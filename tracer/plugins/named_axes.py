@@ -247,10 +247,7 @@ def _permuted(tensor: Any, names: Sequence[str], order: Sequence[str]) -> Any:
 
 
 def _call(
-    description: str,
-    given: tuple[_Expression, ...],
-    result: _Expression,
-    operands: tuple[Any, ...],
+    description: str, given: tuple[_Expression, ...], result: _Expression, operands: tuple[Any, ...],
     parameters: Mapping[str, Any],
 ) -> _Call:
     shapes = [*map(_shape, operands)]

@@ -44,9 +44,9 @@ def parse_json(data: bytes, path: str) -> dict[str, Any]:
     try:
         program = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise ArchiveError(f"the model in {path} is no JSON ({_short(error)}); {_AGAIN}") from None
+        raise ArchiveError(f"the model in {path} is not valid JSON ({_short(error)}); {_AGAIN}") from None
     if not isinstance(program, dict):
-        raise ArchiveError(f"the model in {path} is no JSON object; {_AGAIN}")
+        raise ArchiveError(f"the model in {path} is not a JSON object; {_AGAIN}")
     _check_version(program.get("schema_version"), program.get("torch_version"), path)
     return program
 
@@ -63,11 +63,11 @@ def read_bytes(file: IO[bytes], model: str, path: str, most: int | None = None) 
             bounded.most = None
             return _model(archive, model, path, MAX_BYTES if most is None else most)
     except (zipfile.BadZipFile, zipfile.LargeZipFile, EOFError, OSError, struct.error, zlib.error) as error:
-        raise ArchiveError(f"{path} is no whole zip file ({_short(error)}); {_AGAIN}") from None
+        raise ArchiveError(f"{path} is not a complete zip file ({_short(error)}); {_AGAIN}") from None
     except (NotImplementedError, RuntimeError, ValueError, OverflowError) as error:
         if isinstance(error, ArchiveError):
             raise
-        raise ArchiveError(f"{path} is a zip file of an odd kind ({_short(error)}); {_AGAIN}") from None
+        raise ArchiveError(f"{path} is an unsupported kind of zip file ({_short(error)}); {_AGAIN}") from None
 
 
 class _Bounded:

@@ -70,7 +70,7 @@ def common(signature: inspect.Signature | None, examples: Sequence[Any]) -> Comm
     if len(examples) < 2:
         raise SpecError(
             "there is one example" if examples else "there are no examples",
-            hint="what varies shows in two or more, with other sizes wherever sizes may differ",
+            hint="two or more are needed, with different sizes wherever sizes may vary",
         )
     leaves = [dict(_leaves(arguments(signature, example))) for example in examples]
     merged = _Merged()
@@ -118,7 +118,7 @@ def arguments(signature: inspect.Signature | None, example: Any) -> dict[str, An
             hint="it is a tuple of arguments, a dict of arguments by name, or one tensor",
         )
     if unnamed := [key for key in kwargs if not isinstance(key, str)]:
-        raise SpecError(f"an example has the argument {unnamed[0]!r}, whose name is no text")
+        raise SpecError(f"an example has the argument {unnamed[0]!r}, whose name is not a text")
     if signature is None:
         return {**{f"input{i}": value for i, value in enumerate(args)}, **kwargs}
     try:
@@ -158,7 +158,7 @@ def _leaves(value: Any, path: InputPath = ()) -> Iterator[tuple[InputPath, _Leaf
     elif isinstance(value, Mapping):
         for key, part in value.items():
             if not isinstance(key, str):
-                raise SpecError(f"{_name(path)} has the key {key!r}, which is no text")
+                raise SpecError(f"{_name(path)} has the key {key!r}, which is not a text")
             yield from _leaves(part, (*path, key))
     elif isinstance(value, list | tuple):
         for index, part in enumerate(value):
@@ -191,7 +191,7 @@ class _Merged:
             other = next(i for i, kind in enumerate(kinds) if kind != kinds[0])
             raise SpecError(
                 f"{_name(path)} is {kinds[0]} in example 1 and {kinds[other]} in example {other + 1}",
-                hint="give examples of one kind, and infer for each kind by itself",
+                hint="give examples of one kind, and run the inference once for each kind",
             )
         self.inputs.append(Declared(path, self._type(path, found)))
 

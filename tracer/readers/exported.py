@@ -301,13 +301,8 @@ class _HigherOrderCall:
     """
 
     def __init__(
-        self,
-        builder: _Builder,
-        call: ExportedCall,
-        graph: ExportedGraph,
-        names: dict[str, Argument],
-        autocast: bool,
-        depth: int,
+        self, builder: _Builder, call: ExportedCall, graph: ExportedGraph, names: dict[str, Argument],
+        autocast: bool, depth: int,
     ) -> None:
         self.builder, self.call, self.graph, self.names = builder, call, graph, names
         self.autocast, self.depth = autocast, depth
@@ -319,7 +314,7 @@ class _HigherOrderCall:
         self, function: object, operands: Sequence[Argument], under: Branch = None
     ) -> tuple[Argument, ...]:
         if not isinstance(function, ExportedGraph) or len(function.inputs) != len(operands):
-            raise GraphError(f"{self.call.target} runs something else than a graph of its operands")
+            raise GraphError(f"{self.call.target} runs something other than a graph of its operands")
         bound: dict[str, Argument] = {}
         for argument, taken in zip(operands, function.inputs, strict=True):
             if isinstance(taken, Name):
@@ -351,9 +346,7 @@ class _HigherOrderCall:
 
 
 def _called(
-    control: Callable[..., tuple[Argument, ...]],
-    host: _HigherOrderCall,
-    call: ExportedCall,
+    control: Callable[..., tuple[Argument, ...]], host: _HigherOrderCall, call: ExportedCall,
     names: Mapping[str, Argument],
 ) -> tuple[Argument, ...]:
     """Returns the results of the operator for its operands.
@@ -399,7 +392,7 @@ def _arguments(call: ExportedCall, names: Mapping[str, Argument]) -> Iterator[tu
 def _resolve(operand: Operand, names: Mapping[str, Argument]) -> Argument:
     if isinstance(operand, Name):
         if operand.text not in names:
-            raise GraphError(f"the graph uses {operand.text!r}, which nothing before it makes")
+            raise GraphError(f"the graph uses {operand.text!r}, which no earlier node makes")
         return names[operand.text]
     if isinstance(operand, ExportedGraph):
         return operand.name
@@ -418,7 +411,7 @@ def _type(graph: ExportedGraph, operand: Operand) -> Value:
     if not isinstance(operand, Name):
         return _constant(operand)
     if operand.text not in graph.types:
-        raise GraphError(f"nothing says what the input {operand.text!r} is")
+        raise GraphError(f"the kind of the input {operand.text!r} is not given")
     return graph.types[operand.text]()
 
 
@@ -513,4 +506,4 @@ def _source(types: Mapping[str, Value], path: InputPath, axis: int | None) -> Di
         return value.shape[axis]
     if axis is None and isinstance(value, int | Term):
         return value
-    raise NotRead("it is about something that is no input")
+    raise NotRead("it is about something that is not an input")

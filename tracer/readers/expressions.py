@@ -68,9 +68,9 @@ def _call(name: str) -> Callable[..., str]:
 
 def _whole(text: Text) -> str:
     if isinstance(text, TrueDivision):
-        raise NotRead("a fraction of sizes is no size")
+        raise NotRead("a fraction of sizes is not a size")
     if isinstance(text, SquareRoot):
-        raise NotRead("a root of sizes is no size")
+        raise NotRead("a root of sizes is not a size")
     return text
 
 
@@ -86,7 +86,7 @@ def _decimal(number: float) -> TrueDivision:
     """Returns a float as an exact fraction, if sizes below 2**32 times it are exact."""
     over, under = number.as_integer_ratio() if isfinite(number) else (0, inf)
     if abs(over) > 1 << 20 or under > 1 << 20:
-        raise NotRead(f"{number} is a float that products with sizes are rounded for")
+        raise NotRead(f"{number} is a float, and its products with sizes are rounded")
     return TrueDivision(f"({over})", f"({under})")
 
 
@@ -246,7 +246,7 @@ class _Srepr:
             self._tokens.append((str(match.lastgroup), match[str(match.lastgroup)]))
             at = match.end()
         if text[at:].strip():
-            raise NotRead(f"no expression of sympy's: {text[at : at + 30]!r}")
+            raise NotRead(f"not an expression of sympy: {text[at : at + 30]!r}")
         self._tokens.append(("end", ""))
         self._at = 0
         self._depth = 0
@@ -282,7 +282,7 @@ class _Srepr:
             return self._float()
         build = self._truncate if name == "TruncToInt" else _CONSTRUCTORS.get(name)
         if build is None:
-            raise NotRead(f"{name} has no counterpart among dims")
+            raise NotRead(f"{name} cannot be written as a dim")
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise NotRead(f"more than {MAX_DEPTH} levels of nesting")
@@ -372,7 +372,8 @@ def guard(text: str, source: Source, ranges: Ranges) -> Formula:
         tree = ast.parse(text.strip(), mode="eval")
         return _formula(_whole(_Guard(source, ranges).read(tree.body)))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise error if isinstance(error, NotRead) else NotRead(f"no Python: {type(error).__name__}") from None
+        known = isinstance(error, NotRead)
+        raise error if known else NotRead(f"invalid Python: {type(error).__name__}") from None
 
 
 class _Guard:
@@ -451,7 +452,7 @@ def _path(node: ast.expr) -> tuple[str | int, ...]:
             return ()
         case ast.Subscript(value=inner, slice=ast.Constant(value=str(key) | int(key))):
             return (*_path(inner), key)
-    raise NotRead("a guard on something that is no input")
+    raise NotRead("a guard on something that is not an input")
 
 
 def shown(text: str) -> str:

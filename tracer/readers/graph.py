@@ -149,10 +149,10 @@ def system(traced: Traced, rules: Rules, spec: Spec | None = None) -> System:
 def _unknown_limits(traced: Traced) -> Iterator[Note]:
     """Yields a note for each limit of the trace that no formula expresses."""
     for text in traced.unread:
-        told = f"the export has the guard {shown(text)}, which no formula over sizes says"
+        told = f"the export has the guard {shown(text)}, which cannot be written as a formula over sizes"
         yield Note("trace-limit", told, -1)
     for reason in traced.lost:
-        yield Note("trace-limit", f"{reason}, and the declared sizes do not say what that is", -1)
+        yield Note("trace-limit", f"{reason}, whose value the declared sizes do not determine", -1)
 
 
 def _unknown_assertions(program: Program, values: Mapping[int, Value]) -> Iterator[Note]:
@@ -165,7 +165,7 @@ def _unknown_assertions(program: Program, values: Mapping[int, Value]) -> Iterat
         if node.op in ASSERTIONS:
             asserted = [argument for _, argument in node.args[:1] if isinstance(argument, Ref)]
             if any(isinstance(values[a.id], Number | Dynamic) and not _on_data(a, makers) for a in asserted):
-                yield Note("no-rule", f"{node.op}: no formula over sizes says what it asserts", index)
+                yield Note("no-rule", f"{node.op}: its assertion is not a formula over sizes", index)
 
 
 def _on_data(value: Argument, makers: Mapping[int, Node]) -> bool:
@@ -450,5 +450,5 @@ def _suspicion(traced: Traced, formula: Formula) -> str:
             and _at(comparison, traced.example)
         ):
             told = " and ".join(f"{traced.baked[name]} was {traced.example[name]}" for name in names)
-            return f"{told} when the program was exported, so the trace may have put the number there"
+            return f"{told} when the program was exported, so the trace may have fixed that number"
     return ""

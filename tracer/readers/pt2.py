@@ -62,7 +62,7 @@ def program_of(data: Mapping[str, Any], path: str = "the archive") -> Traced:
     try:
         return build(_exported(data))
     except GraphError as error:
-        raise ArchiveError(f"{path} has a graph that is none: {error}; export the model again") from None
+        raise ArchiveError(f"{path} has an invalid graph: {error}; export the model again") from None
     except RecursionError:
         raise ArchiveError(f"{path} has a graph that is nested too deeply; export the model again") from None
 
@@ -205,7 +205,7 @@ def _operand(data: Any) -> Operand:
         )
     kind = _KINDS.get(key)
     if kind is None:
-        raise Malformed(f"{key!r} is no kind of argument of schema 8")
+        raise Malformed(f"{key!r} is not a kind of argument of schema 8")
     return kind(value)
 
 

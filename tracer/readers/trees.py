@@ -50,7 +50,7 @@ def _root(text: str) -> Any:
                 return root
     except (ValueError, RecursionError):
         pass
-    raise NoTree("no tree of version 1")
+    raise NoTree("not a tree of version 1")
 
 
 def _paths(tree: Any, fields: Fields, before: InputPath) -> Iterator[InputPath]:

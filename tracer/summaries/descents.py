@@ -121,8 +121,7 @@ class Descent(Loop):
         self._end()
 
     def _supposed(self) -> Generator[bool, None, tuple[Law, Cell]]:
-        """Runs a second iteration, of which nothing is kept; returns the law of what it does not change, and
-        the state.
+        """Runs a second iteration and undoes it; returns the law of what it leaves unchanged, and the state.
         """
         run, before, mark = self.run, self._look(), self.run.mark()
         self._tested_first = all_of(self._tested)
@@ -157,7 +156,7 @@ class Descent(Loop):
         return made
 
     def _tests(self, law: Law, found: Cell, mark: Mark) -> Mapping[tuple[int, int], Formula]:
-        """Returns G for each size of which alone it speaks, by the identity of its law and its position.
+        """Returns G for each size, if it is about that size alone, by its law's identity and its position.
 
         The iteration must have made no supposition, since its sizes could be written by that.
         """

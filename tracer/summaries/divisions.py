@@ -37,7 +37,7 @@ SIZES: Final = 1 << 63
 
 @dataclass(frozen=True, slots=True)
 class Iterations:
-    """What an iteration does at a size, which is the symbol `size` in the other attributes."""
+    """The effect of an iteration on a size, which is the symbol `size` in the other attributes."""
 
     size: str
     needs: Formula

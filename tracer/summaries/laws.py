@@ -146,7 +146,7 @@ class Appends(Law):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grows(Law):
-    """The law of a number of which only its growth is known."""
+    """The law of a number whose growth alone is known."""
 
     growth: Growth
 

@@ -37,7 +37,7 @@ class BodyPath:
 
 @dataclass(frozen=True, slots=True)
 class LoopElements:
-    """What is known of the iterations of a loop once its body has run for all of them."""
+    """The facts about the iterations of a loop, known once its body has run for all of them."""
 
     loop: Summarised
     index: str

@@ -110,8 +110,7 @@ class Loops(Active):
         return loop
 
     def _descent(self, frame: FrameType) -> Descent | None:
-        """Returns the descent whose test consists of several parts, of which the frame evaluates one that is
-        not the last.
+        """Returns the descent whose test has several parts, if the frame evaluates one before the last.
         """
         body = continues_while(frame) if id(frame) in self._whiles else None
         loop = None if body is None else self._whiles[id(frame)].get(Site(frame.f_code, body))

@@ -217,11 +217,7 @@ def _example(value: Any) -> Any:
 
 
 def _applied(
-    ufunc: Any,
-    function: Callable[..., Any],
-    method: str,
-    inputs: tuple[Any, ...],
-    options: dict[str, Any],
+    ufunc: Any, function: Callable[..., Any], method: str, inputs: tuple[Any, ...], options: dict[str, Any],
     kind: Any,
 ) -> Any:
     dtype = options.pop("dtype", None)

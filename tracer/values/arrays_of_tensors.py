@@ -69,7 +69,7 @@ class ArrayOfTensor(NDArrayOperatorsMixin):
 
     def __array__(self, *args: Any, **options: Any) -> Any:
         """Called by functions that read the data of an array; ends the run."""
-        return self.tensor.run.give_up("the data are needed of an array without data")
+        return self.tensor.run.give_up("the program needs the data of an array that has none")
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         return called(self.tensor.run, function.__name__, args, kwargs)

@@ -128,10 +128,7 @@ def root_against(compare: Callable[[Dim, Dim], Formula], n: Dim, p: Dim) -> Form
     any negative number.
     """
     return logic.any_of(
-        (
-            logic.all_of((logic.ge(p, 0), compare(n, p * p))),
-            logic.all_of((logic.lt(p, 0), compare(1, 0))),
-        )
+        (logic.all_of((logic.ge(p, 0), compare(n, p * p))), logic.all_of((logic.lt(p, 0), compare(1, 0))))
     )
 
 

@@ -126,7 +126,7 @@ def _stretches(n: int) -> Iterator[tuple[int, int]]:
 @per_code
 def looking_up(code: CodeType, offset: int) -> int | None:
     """Returns the offset of the instruction that looks up the text which the instruction at this offset is
-    making, alone or between constants; None where there is none.
+    making, alone or between constants; None if no instruction does.
     """
     following = (i for i in instructions(code).values() if i.offset > offset)
     found = next((i for i in following if i.opname not in _WRITING), None)

@@ -1,7 +1,7 @@
 """Lists of numbers that tensors are made of, and that are made of tensors: `torch.tensor(list(range(n)))`,
 `x[[i for i in range(n) if i % 3]]`, `torch.arange(n).tolist()`.
 
-A list in which one member stands for many is a vector whose elements are a function of their place, and the
+A list in which one member represents many is a vector whose elements are a function of their place, and the
 other way about; so nobody has to know how many there are.
 """
 
@@ -144,7 +144,7 @@ def _data(run: Recorder, value: Tensor, sizes: tuple[Dim, ...], nowhere: Formula
 def as_tensor(run: Recorder, several: Any) -> Any:
     """The integers of a list, or the rows of integers, as a tensor; any other list as it is.
 
-    A list may have members beside the one that stands for many: those are what that one is at their places.
+    A list may have members beside the one that represents many: each equals that one at its own index.
     """
     members = physical(several) if type(several) in SEVERAL else ()
     many = [(place, m) for place, m in enumerate(members) if type(m) is Repeated]

@@ -414,14 +414,8 @@ class Real(torch.SymFloat):
     """
 
     def __init__(
-        self,
-        run: Recorder,
-        ratio: Ratio | None,
-        compute: Callable[[], float] | None,
-        square: Dim | None = None,
-        *,
-        rise: Rise | None = None,
-        near: Near | None = None,
+        self, run: Recorder, ratio: Ratio | None, compute: Callable[[], float] | None,
+        square: Dim | None = None, *, rise: Rise | None = None, near: Near | None = None,
         constant: float | None = None,
     ) -> None:
         self.run = run
@@ -458,13 +452,9 @@ class Real(torch.SymFloat):
         return None
 
     def _combine(
-        self,
-        other: Any,
-        plain: Callable[[float, float], Any],
-        exact: Callable[[Ratio, Ratio], Ratio | None] | None = None,
-        *,
-        near: Callable[[Near, Near], Near | None] | None = None,
-        sign: Callable[[float], float] | None = None,
+        self, other: Any, plain: Callable[[float, float], Any],
+        exact: Callable[[Ratio, Ratio], Ratio | None] | None = None, *,
+        near: Callable[[Near, Near], Near | None] | None = None, sign: Callable[[float], float] | None = None,
         swap: bool = False,
     ) -> Any:
         """`sign` of a constant operand says whether the result rises with the other, falls, or does neither

@@ -364,14 +364,8 @@ class Repeated(SymbolicTensor):
 
     @classmethod
     def of(
-        cls,
-        run: Recorder,
-        count: Dim,
-        at: At,
-        alike: bool = False,
-        one: Any = None,
-        most: Callable[[], Any] = lambda: None,
-        total: Callable[[int], Dim | None] = lambda axis: None,
+        cls, run: Recorder, count: Dim, at: At, alike: bool = False, one: Any = None,
+        most: Callable[[], Any] = lambda: None, total: Callable[[int], Dim | None] = lambda axis: None,
         shape_at: ShapeAt = lambda k: None,
     ) -> Repeated:
         self: Repeated = make_wrapper(cls, [], device=run.device)
@@ -547,7 +541,7 @@ class ManyPlaces(Exception):
 
 
 def _whether(run: Recorder, formula: Formula) -> bool:
-    """Does it hold of a place, which is one that the program names?"""
+    """Returns whether the formula holds. Raises ManyPlaces for an index without a name in programs."""
     if any(name.startswith("#") for name in free_symbols(formula)):
         raise ManyPlaces
     return run.truth(formula)
@@ -576,9 +570,7 @@ def _sliced(run: Recorder, members: tuple[Any, ...], key: slice) -> Iterable[Any
     return _without(run, rest[::-1], last, from_behind=True)[::-1]
 
 
-def _from_either_end(
-    run: Recorder, members: tuple[Any, ...], first: Any, stop: Any
-) -> list[Any] | None:
+def _from_either_end(run: Recorder, members: tuple[Any, ...], first: Any, stop: Any) -> list[Any] | None:
     """Returns `[a:b]` or `[-a:]`, cut to the elements that exist; None for another slice."""
     count = total(map(count_of, members))
     if type(first) is int and type(stop) is int and 0 <= first and 0 < stop <= first + FEW:
@@ -611,9 +603,7 @@ def _backwards(member: Any) -> Any:
     return back
 
 
-def _without(
-    run: Recorder, members: Sequence[Any], n: int, *, from_behind: bool = False
-) -> list[Any]:
+def _without(run: Recorder, members: Sequence[Any], n: int, *, from_behind: bool = False) -> list[Any]:
     """Returns the members without the first n elements.
 
     If the members are given in reverse, `from_behind`, the last elements of each are dropped.

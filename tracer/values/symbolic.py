@@ -466,7 +466,7 @@ def known(run: Recorder, x: SymbolicTensor) -> Tensor:
     """Returns the tensor's type; ends the path where the value is unknown."""
     if isinstance(x.value, Tensor):
         return x.value
-    return run.give_up("the shape of a value is needed of which nothing is known")
+    return run.give_up("the shape of a value is needed, and nothing is known about the value")
 
 
 def sizes_of(run: Recorder, value: Tensor) -> Sizes:

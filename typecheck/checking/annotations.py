@@ -68,9 +68,7 @@ def spec_of(target: Any) -> list[str]:
     said = {n: reader.read(p.annotation) for n, p in parameters.items() if p.default is p.empty}
     for name, found in said.items():
         if found is None:
-            raise TargetError(
-                f"nothing is declared of the input {name!r}, and its annotation says no shape", HINT
-            )
+            raise TargetError(f"the input {name!r} is not declared, and its annotation has no shape", HINT)
     arguments = {name: _value(name, parameter, said.get(name)) for name, parameter in parameters.items()}
     return _lines(said, arguments)
 
@@ -186,13 +184,13 @@ class _AnnotationReader:
         name = _last(family)
         dtype = FAMILIES.get(name) or DTYPES.get(name.lower())
         if dtype is None:
-            raise SpecError(f"{name or ast.unparse(family)} is no dtype of jaxtyping", text, 1, HINT)
+            raise SpecError(f"{name or ast.unparse(family)} is not a dtype of jaxtyping", text, 1, HINT)
         inner = self.read(self._names.get(array.id)) if isinstance(array, ast.Name) else None
         inner = inner or self._of_expression(array, text)
         if isinstance(inner, _AnnotatedTensor):
             return _AnnotatedTensor(inner.dtype if name in FAMILIES else dtype, (*axes_of(dims), *inner.axes))
         if isinstance(array, ast.Subscript) or (inner is None and not self._is_array(array)):
-            raise SpecError(f"it is not known what {ast.unparse(array)} is", text, hint=HINT)
+            raise SpecError(f"{ast.unparse(array)} is not a known type of array", text, hint=HINT)
         return _AnnotatedTensor(dtype, axes_of(dims))
 
     def _is_array(self, array: ast.expr) -> bool:

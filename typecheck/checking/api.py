@@ -36,17 +36,9 @@ if TYPE_CHECKING:
 
 
 def check(
-    target: Any,
-    inputs: Inputs | None = None,
-    assume: str | Iterable[str] = (),
-    *,
-    budget_s: float = 30.0,
-    replay: bool = True,
-    rules: Rules | None = None,
-    repairs: bool = False,
-    suspect: Collection[str] = (),
-    second_solver: str | None = None,
-    progress: Progress | None = None,
+    target: Any, inputs: Inputs | None = None, assume: str | Iterable[str] = (), *, budget_s: float = 30.0,
+    replay: bool = True, rules: Rules | None = None, repairs: bool = False, suspect: Collection[str] = (),
+    second_solver: str | None = None, progress: Progress | None = None,
 ) -> Report:
     """For which of the declared inputs does the target run?
 
@@ -61,7 +53,7 @@ def check(
       out, the default rules serve, and those that installed packages bring for operators of their own.
     - `repairs`: look for changes of the program after which a finding is gone, for some seconds more. Only
       Python programs are changed; each change is tried on the program itself, and taken back.
-    - `suspect`: codes of suspicions to look for besides the usual ones, or `"all"` among them.
+    - `suspect`: codes of suspicions to look for in addition to the usual ones, or `"all"` among them.
     - `second_solver`: another solver, `"cvc5"`, that is asked all on which the verdict rests. Where it
       contradicts, the verdict is `unknown`; `Report.second_opinion` has what it says.
 
@@ -81,11 +73,7 @@ def check(
 
 
 def refine(
-    target: Any,
-    inputs: Inputs | None = None,
-    assume: str | Iterable[str] = (),
-    *,
-    budget_s: float = 30.0,
+    target: Any, inputs: Inputs | None = None, assume: str | Iterable[str] = (), *, budget_s: float = 30.0,
     rules: Rules | None = None,
 ) -> DynamicShapes | None:
     """The largest spec for `torch.export` within the sizes for which a target runs; None if it runs for none.
@@ -106,16 +94,9 @@ class Examined:
 
 
 def examine(
-    target: Any,
-    inputs: Inputs | None = None,
-    assume: str | Iterable[str] = (),
-    *,
-    budget_s: float = 30.0,
-    replay: bool = True,
-    rules: Rules | None = None,
-    progress: Progress | None = None,
-    trying: Callable[[Source], Source] | None = None,
-    ways: float | None = None,
+    target: Any, inputs: Inputs | None = None, assume: str | Iterable[str] = (), *, budget_s: float = 30.0,
+    replay: bool = True, rules: Rules | None = None, progress: Progress | None = None,
+    trying: Callable[[Source], Source] | None = None, ways: float | None = None,
     second_solver: str | None = None,
 ) -> Examined:
     """Does the work of `check`, and returns the report with the program and its constraints.
@@ -167,14 +148,8 @@ class ReadTarget:
 
 
 def question(
-    target: Any,
-    inputs: Inputs | None,
-    assume: str | Iterable[str],
-    clock: Clock,
-    rules: Rules,
-    *,
-    replay: bool = True,
-    ways: float | None = None,
+    target: Any, inputs: Inputs | None, assume: str | Iterable[str], clock: Clock, rules: Rules, *,
+    replay: bool = True, ways: float | None = None,
 ) -> ReadTarget:
     """The part of a check that needs the program itself, and `source_of` with `ways`. Raises what `check`
     raises.
@@ -192,19 +167,12 @@ def question(
             raise TargetError(str(error), error.hint) from error
     if replay and all(path.end.how == "gave-up" for path in system.paths):
         _works_at_all(found, source, oracle)
-    return ReadTarget(
-        found, source, replace(source.spec, domain=system.domain), oracle, system, changed
-    )
+    return ReadTarget(found, source, replace(source.spec, domain=system.domain), oracle, system, changed)
 
 
 def recorded(
-    target: Any,
-    inputs: Inputs | None = None,
-    assume: str | Iterable[str] = (),
-    *,
-    budget_s: float = 30.0,
-    rules: Rules | None = None,
-    progress: Progress | None = None,
+    target: Any, inputs: Inputs | None = None, assume: str | Iterable[str] = (), *, budget_s: float = 30.0,
+    rules: Rules | None = None, progress: Progress | None = None,
 ) -> Recorded:
     """The program and its constraints, traced as `check` traces it, without a decision. Raises what `check`
     raises.
@@ -251,14 +219,8 @@ def _works_at_all(target: Target, source: Source, oracle: DomainOracle) -> None:
 
 
 def _report(
-    name: str,
-    spec: Spec,
-    system: System,
-    decision: Decision,
-    rules: Rules,
-    changed: list[str],
-    oracle: DomainOracle,
-    trial: Trial | None,
+    name: str, spec: Spec, system: System, decision: Decision, rules: Rules, changed: list[str],
+    oracle: DomainOracle, trial: Trial | None,
 ) -> Report:
     """The decision in the user's words. An example that fails to do what was claimed makes it unknown."""
     inside, outside = decision.inside, decision.outside

@@ -111,13 +111,8 @@ class Inferred:
 
 
 def infer(
-    target: Any,
-    examples: Sequence[Any],
-    *,
-    assume: str | Iterable[str] = (),
-    budget_s: float = 30.0,
-    rules: Rules | None = None,
-    progress: Progress | None = None,
+    target: Any, examples: Sequence[Any], *, assume: str | Iterable[str] = (), budget_s: float = 30.0,
+    rules: Rules | None = None, progress: Progress | None = None,
 ) -> Inferred:
     """Returns the sizes of a target's inputs that vary among two or more examples, and the relations that it
     needs.

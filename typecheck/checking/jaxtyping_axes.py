@@ -55,11 +55,11 @@ def _wrong(modifiers: str, size: str) -> str:
     if repeated := next((m for m in modifiers if modifiers.count(m) > 1), ""):
         return f"has {repeated} twice"
     if "#" in modifiers:
-        return "is a size that broadcasts, which has no counterpart in a spec"
+        return "is a size that broadcasts, which a spec cannot express"
     if "..." in size or size.endswith("#"):
         return "is no axis: `...` stands alone, and `#` in front"
     if "?" in modifiers and "_" not in modifiers:
-        return "is a size that depends on the place in a PyTree, and there is none"
+        return "is a size that depends on the position in a PyTree, and the argument is not one"
     named = not size or size.isidentifier()
     if "_" in modifiers and not named:
         return "is not bound, which only a name can be"
@@ -95,7 +95,7 @@ def _size(size: str, arguments: Mapping[str, str | None]) -> str:
     def argument(found: re.Match[str]) -> str:
         known = arguments.get(found[0])
         if known is None:
-            raise SpecError(f"{found[0]!r} in {size!r} is no integer argument", hint=HINT)
+            raise SpecError(f"{found[0]!r} in {size!r} is not an integer argument", hint=HINT)
         return known
 
     def name(found: re.Match[str]) -> str:

@@ -177,9 +177,7 @@ class Replayer:
         are computed from integers of the inputs are invalid for some integers whatever the sizes.
         """
         if isinstance(real, Ran) and Origins.CHOSEN in self._unseen.indices:
-            return Inconclusive(
-                "the data choose the indices, and those that were tried are valid", final=True
-            )
+            return Inconclusive("data decide the indices, and those that were tried are valid", final=True)
         if isinstance(real, RunRefused) and Origins.GIVEN in self._unseen.indices and _is_of_index(real):
             told = f"indices are computed from integers of the inputs, which are zeros: {real.reason}"
             return Inconclusive(told, origin=real.origin, final=True)

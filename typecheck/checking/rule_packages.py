@@ -41,5 +41,5 @@ def _rules_of(namespace: str) -> Mapping[str, Rule]:
         if not isinstance(name, str) or not name.startswith(f"{namespace}::"):
             raise BadRules(f"{told} has a rule for {name!r}, not for an operator of {namespace}", hint)
         if not callable(rule):
-            raise BadRules(f"{told} has no function as the rule of {name}", hint)
+            raise BadRules(f"{told} must give a function as the rule of {name}", hint)
     return {name: rule if isinstance(rule, Rule) else Rule.of(rule) for name, rule in table.items()}

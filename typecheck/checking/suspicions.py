@@ -143,7 +143,7 @@ def swapped_sizes(subject: ReportPath) -> Suspected:
             equals = report.dims[name].equals
             other = _name(equals) if equals is not None else ""
             if other in names[:place]:
-                message = f"{given.name} is declared with {other} and {name}, and they have to be equal"
+                message = f"{given.name} is declared with {other} and {name}, which must be equal"
                 yield message, _imposing(report, name)
 
 
@@ -152,7 +152,7 @@ def fixed_symbol(subject: ReportPath) -> Suspected:
     report = subject.report
     for name, fact in report.dims.items():
         if fact.divisor == 0 and fact.exact and _declared_wider(report, name, fact.remainder):
-            message = f"{name} is declared as a symbol, and only runs as {fact.remainder}"
+            message = f"{name} is declared as a symbol, but runs only as {fact.remainder}"
             yield message, _imposing(report, name)
 
 
@@ -219,7 +219,7 @@ def idle_branch(subject: ReportPath) -> Suspected:
     for branch in subject.report.branches:
         if branch.outcome == "eliminated" and branch.condition not in ("True", "False", ""):
             way = "always" if branch.taken else "never"
-            yield f"{branch.condition} is {way} so", branch.origin
+            yield f"{branch.condition} is {way} true", branch.origin
 
 
 def lost_precision(subject: ReportPath) -> Suspected:

@@ -140,12 +140,12 @@ def _named(text: str) -> Any:
     if not colon or (len(source) == 1 and name.startswith(("\\", "/"))):  # a drive: C:\model.py
         source, name = text, ""
     if not source.endswith(".py") and not _is_module_name(source):
-        raise TargetError(f"{text!r} is no target", _near_file(text) or _FORMS)
+        raise TargetError(f"{text!r} is not a target", _near_file(text) or _FORMS)
     if not name and os.path.isdir(source):
         raise TargetError(f"{source} is a folder", _FORMS)
     module = _file(source) if source.endswith(".py") else _module(source)
     if not name:
-        raise TargetError(f"{text!r} does not say what to check in there", _choices(module, source))
+        raise TargetError(f"{text!r} does not name what to check", _choices(module, source))
     value: Any = module
     for part in name.split("."):
         if not hasattr(value, part):

@@ -88,7 +88,7 @@ class Trial:
         if isinstance(outcome, Inconclusive) and outcome.late:
             if self.late is None:
                 self.late = outcome
-                told = f"{expected}, and whether it does is not known: {outcome.reason}"
+                told = f"{expected}, which could not be confirmed: {outcome.reason}"
                 self.mistakes.append(findings.make(Code.INCOMPLETE, told))
             return False
         if isinstance(outcome, Inconclusive) and not (outcome.raised and accepted):
@@ -100,12 +100,12 @@ class Trial:
             return True
         did = f"{expected}, and it {_did(outcome)}"
         if not self.claimed(values, accepted):
-            why = "the data decide there" if self.on_data else "what is approximate decides there"
+            why = "the data decide there" if self.on_data else "an approximation decides there"
             self._remark(Code.NOT_REPLAYED, f"{did}; this was not certain: {why}")
         elif not accepted and all(r.by_data for r in self.decision.violated(values)):
-            self._remark(Code.NOT_REPLAYED, f"{did} with such data as were tried; with others it is refused")
+            self._remark(Code.NOT_REPLAYED, f"{did} with the data that were tried; other data are refused")
         elif isinstance(outcome, RunRefused) and self._by_data(outcome):
-            told = f"{did}, for the sake of the data"
+            told = f"{did}, because of the data"
             self.by_data.append(findings.make(Code.NOT_REPLAYED, told, outcome.origin))
         else:
             self._contradicted(outcome, did, values)
@@ -118,20 +118,18 @@ class Trial:
 
     def _contradicted(self, outcome: Outcome, did: str, values: Mapping[str, int]) -> None:
         if isinstance(outcome, Inconclusive):
-            finding = findings.make(Code.CONTRADICTED, f"{did}, which is no matter of sizes")
+            finding = findings.make(Code.CONTRADICTED, f"{did}, for a reason other than sizes")
         elif self.on_data:
-            finding = findings.make(Code.CONTRADICTED, f"{did}; the data decide which way the program goes")
+            finding = findings.make(Code.CONTRADICTED, f"{did}; data decide which path the program takes")
         else:
-            finding = findings.make(
-                Code.INTERNAL_ERROR, f"{did}: a defect of anyshape, please report it"
-            )
+            finding = findings.make(Code.INTERNAL_ERROR, f"{did}: a defect of anyshape, please report it")
         origin = finding.origin if isinstance(outcome, Ran) else outcome.origin
         self.mistakes.append(replace(finding, origin=origin, witness=dict(values)))
 
     def ends(self) -> None:
         """Looks back: where all data that were tried are refused, it may be that all data are."""
         if self.by_data and not self.ran:
-            told = f"{self.by_data[0].message}: it ran with none of the data that were tried"
+            told = f"{self.by_data[0].message}: it was refused with all data that were tried"
             finding = findings.make(Code.CONTRADICTED, told, self.by_data[0].origin)
             self.mistakes.append(finding)
         else:
@@ -189,9 +187,7 @@ def _mixed(symbols: Iterable[str], facts: Mapping[str, Fact]) -> Iterator[dict[s
         yield {name: _candidate(name, facts[name], random) for name in symbols}
 
 
-def _corners(
-    symbols: Sequence[str], facts: Mapping[str, Fact], unseen: Unseen
-) -> Iterator[dict[str, int]]:
+def _corners(symbols: Sequence[str], facts: Mapping[str, Fact], unseen: Unseen) -> Iterator[dict[str, int]]:
     """Assignments where all symbols are least but for one that matters to what is not seen, or none of these
     is least.
     """
@@ -238,18 +234,14 @@ def _did(outcome: Outcome) -> str:
 
 def show(values: Mapping[str, int]) -> str:
     """`b=2, h=64`, `x=[2, 512]` of a row."""
-    return ", ".join(legible(values)) or "the one input"
+    return ", ".join(legible(values)) or "the only input"
 
 
 class Witnesses:
     """Finds, for one line after the other, sizes that it refuses and those before it do not."""
 
     def __init__(
-        self,
-        spec: Spec,
-        decision: Decision,
-        outside: Mapping[str, int] | None,
-        oracle: DomainOracle,
+        self, spec: Spec, decision: Decision, outside: Mapping[str, int] | None, oracle: DomainOracle,
         trial: Trial | None,
     ) -> None:
         self.given, self.residual = spec.domain.assumptions, decision.residual

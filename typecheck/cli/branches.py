@@ -1,4 +1,4 @@
-"""`anyshape branches TARGET`: find conditions on shapes that have one outcome for every input"""
+"""`anyshape branches TARGET`: find conditions on shapes that have the same outcome for every input"""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Exit codes: 0 each condition has one outcome, 1 some have two, 2 bad usage or in
 
 def add(commands: Commands) -> None:
     parser = command(
-        commands, "branches", "find conditions on shapes that have one outcome for every input", _EPILOG
+        commands, "branches", "find conditions on shapes that have the same outcome for every input", _EPILOG
     )
     add_target(parser)
     parser.add_argument(
@@ -51,9 +51,9 @@ def _text(branch: BranchOn) -> Iterator[str]:
     if branch.outcome is not None:
         yield f"{where}{branch.text}  is always {branch.outcome}"
         return
-    yield f"{where}{branch.text}" + ("  (data decide as well)" if branch.on_data else "")
+    yield f"{where}{branch.text}" + ("  (data decide too)" if branch.on_data else "")
     if branch.missed:
-        yield f"  as far as was looked at: {branch.missed}"
+        yield f"  as far as was examined: {branch.missed}"
     yield f"  True where {branch.when_true}{_at(branch.true_at)}"
     yield f"  False where {branch.when_false}{_at(branch.false_at)}"
 

@@ -40,13 +40,13 @@ Results are kept on disk, and found again as long as the program, its inputs and
 With --server the program is traced here and decided by a service, which gets what `anyshape submit` sends: no
 weights, and with --no-source no text of any line (nor are repairs looked for then).
 
-Exit codes: 0 proved, or nothing but what is suppressed; 1 refined or refuted; 2 bad usage or input;
+Exit codes: 0 proved, or all findings are suppressed; 1 refined or refuted; 2 bad usage or input;
 3 unknown; 130 interrupted.
 """
 
 
 def add(commands: Commands) -> None:
-    parser = command(commands, "check", "find out for which of the declared inputs a program runs", _EPILOG)
+    parser = command(commands, "check", "find out for which declared inputs a program runs", _EPILOG)
     add_options(parser)
     parser.set_defaults(run=run)
 
@@ -69,7 +69,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     help = f"also look for likely mistakes in programs that run: {', '.join(names)}"
     parser.add_argument("--suspect", action="append", choices=names, metavar="CODE", default=[], help=help)
     parser.add_argument(
-        "--second-solver", choices=("cvc5",), help="put the deciding questions to a second solver, too"
+        "--second-solver", choices=("cvc5",), help="also put the deciding questions to a second solver"
     )
     forms = ("constraints", "smt2")
     parser.add_argument("--dump", choices=forms, help="print the constraint system instead of deciding it")
@@ -90,7 +90,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace, read: set[str] | None = None) -> int:
     """Checks and reports; adds to `read` the user's files that the answer depends on."""
     if options.server is None and (options.token_file is not None or options.no_source):
-        raise ConfigError("--token-file and --no-source are for a service", "name it by --server URL")
+        raise ConfigError("--token-file and --no-source need a service", "name it by --server URL")
     if options.dump:
         return _dump(options)
     project = find()
@@ -163,7 +163,7 @@ def _baseline(options: argparse.Namespace, project: Project | None) -> Baseline 
     path = options.baseline.absolute() if options.baseline else project.baseline if project else None
     if options.write_baseline:
         if path is None:
-            raise ConfigError("--write-baseline needs a file", "say --baseline FILE as well")
+            raise ConfigError("--write-baseline needs a file", "add --baseline FILE")
         return baselines.read(path) if path.exists() else Baseline(path)
     return None if path is None else baselines.read(path)
 

@@ -16,14 +16,8 @@ Form = Literal["constraints", "smt2"]
 
 
 def dump(
-    target: Any,
-    inputs: Inputs | None = None,
-    assume: str | Iterable[str] = (),
-    form: Form = "constraints",
-    *,
-    budget_s: float = 30.0,
-    rules: Rules | None = None,
-    progress: Progress | None = None,
+    target: Any, inputs: Inputs | None = None, assume: str | Iterable[str] = (), form: Form = "constraints",
+    *, budget_s: float = 30.0, rules: Rules | None = None, progress: Progress | None = None,
 ) -> str:
     """The constraint system of a target: `constraints` to be read, `smt2` as two questions in SMT-LIB 2.
 

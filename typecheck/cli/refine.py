@@ -93,7 +93,7 @@ def _json(report: Report, shapes: DynamicShapes, sizes: Mapping[str, Fact]) -> s
 def _text(report: Report, shapes: DynamicShapes, sizes: Mapping[str, Fact]) -> str:
     lines = [f"# {report.target} runs where: {report.accepts}", *_table(sizes)]
     if not shapes.proved:
-        lines.append("# not certain: `anyshape check` says what stands in the way")
+        lines.append("# not certain: `anyshape check` gives the reasons")
     return "\n".join((*lines, shapes.to_python()))
 
 

@@ -194,13 +194,13 @@ class _Chooser:
             names = free_symbols(formula)
             if not _is_plain(formula) and not self._follows(_restricted(box, names), narrowed):
                 kept = _kept(box, names)
-                reason = f"no Dim says `{formula}`; of it the spec keeps {kept}"
+                reason = f"no Dim can express `{formula}`; the spec keeps {kept}"
                 yield GivenUp("language", str(formula), kept, reason)
                 narrowed.append(_restricted(box, names))
         for dim in dict.fromkeys(self.wanted):
             if isinstance(dim, Term) and not self._follows(_restricted(box, symbols(dim)), narrowed):
                 kept = _kept(box, symbols(dim))
-                reason = f"no Dim says `{dim}`, the size of an input; the spec keeps {kept}"
+                reason = f"no Dim can express `{dim}`, the size of an input; the spec keeps {kept}"
                 yield GivenUp("language", "", kept, reason)
                 narrowed.append(_restricted(box, symbols(dim)))
 
@@ -218,7 +218,8 @@ class _Chooser:
                 lines.append(place.strip())
         where = f" ({'; '.join(dict.fromkeys(lines[:3]))})" if lines else ""
         kept = _kept(box, free_symbols(way) or {*box.sizes})
-        reason = f"a trace holds one way through the program, here for {kept}; other sizes go another{where}"
+        others = f"other sizes take another{where}"
+        reason = f"a trace holds one path through the program, here for {kept}; {others}"
         return GivenUp("way", str(way), kept, reason)
 
     def _notes(self, box: Box) -> Iterator[str]:

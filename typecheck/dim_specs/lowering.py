@@ -125,7 +125,7 @@ class _Lowering:
     def _learn(self, *formulas: Formula) -> None:
         self.relations = [*dict.fromkeys(c for f in (*self.relations, *formulas) for c in conjuncts(f))]
         if False in self.relations:
-            raise DimSpecError("the spec leaves no sizes at all", hint="its bounds and relations contradict")
+            raise DimSpecError("no sizes satisfy the spec", hint="its bounds and relations contradict")
 
     def _replace(self, name: str, dim: Dim) -> None:
         """Replaces the name by the dim from here on; the bounds of the name pass on to the dim."""
@@ -159,7 +159,7 @@ class _Lowering:
         if values is None:
             return False  # too much for the fast path
         if not values:
-            raise DimSpecError(f"no value of {name} is left", hint=f"it has to meet {all_of(about)}")
+            raise DimSpecError(f"no value is left for {name}", hint=f"it must satisfy {all_of(about)}")
         self.bounds[name] = DimRange(int(values.min), None if values.max == inf else int(values.max))
         low, high = self.bounds[name].min, self.bounds[name].max
         step, residue = values.congruence()
@@ -185,7 +185,7 @@ class _Lowering:
         ranges = {n: (b.min, inf if b.max is None else b.max) for n, b in self.bounds.items()}
         low, high = interval(dim, ranges)
         if high < 0 or low > LARGEST:
-            raise DimSpecError(f"the spec leaves no sizes: {told} is never one")
+            raise DimSpecError(f"no sizes satisfy the spec: {told} is never a valid size")
         if _is_torch_size(dim):
             return dim
         low, high = max(low, 0), min(high, LARGEST)
@@ -194,7 +194,7 @@ class _Lowering:
         if dim not in self.standing:
             self.standing[dim] = name = self._unused("")
             self.bounds[name] = DimRange(int(low), None if high == LARGEST else int(high))
-            self.lost.append(f"the size {told}, for which there is the dim {name}")
+            self.lost.append(f"the size {told}, which becomes the dim {name}")
         return sym(self.standing[dim])
 
     def _unused(self, name: str) -> str:

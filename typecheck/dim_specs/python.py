@@ -20,7 +20,7 @@ def to_python(spec: DimSpec, remarks: Sequence[str] = ()) -> str:
     names = {name: bearable(name, dims) for name in dims}
     lines = ["from torch.export import Dim", ""]
     lines += [f'{names[n]} = Dim("{names[n]}"{_bounds(b)})' for n, b in dims.items()]
-    lines += [f"# {names[n]} stands for {n}, which is no name for a Dim" for n in dims if names[n] != n]
+    lines += [f"# {names[n]} is the Dim of {n}, not a valid name" for n in dims if names[n] != n]
     lines += _assignment(spec.shapes, names)
     lines += [""] if remarks else []
     lines += [line for remark in remarks for line in _comment(remark)]

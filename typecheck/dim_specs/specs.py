@@ -133,7 +133,7 @@ class DimSpec:
         for name in sorted(names - self.dims.keys()):
             known = ", ".join(map(repr, sorted(self.dims))) or "none"
             _fail(
-                f"{where} speaks of {name!r}, which is not among the dims",
+                f"{where} mentions {name!r}, which is not one of the dims",
                 suggestion(name, self.dims) or f"the dims are {reprlib.repr(known)[1:-1]}",
             )
 
@@ -201,8 +201,8 @@ def _check_name(name: object) -> None:
     except ValueError:
         pass
     _fail(
-        f"{_short(name)} is no name for a dim",
-        "a name has letters, digits and '_', begins with no digit, and is none of "
+        f"{_short(name)} is not a valid name for a dim",
+        "a name has letters, digits and '_', does not begin with a digit, and is not "
         "True, False, None, and, or, not",
     )
 
@@ -280,11 +280,11 @@ def loads(text: str | bytes) -> DimSpec:
     try:
         data = json.loads(text, object_pairs_hook=_object)
     except RecursionError:
-        _fail("the JSON is nested too deep")
+        _fail("the JSON is nested too deeply")
     except DimSpecError:
         raise
     except ValueError as error:  # no JSON, no UTF-8, or an integer of thousands of digits
-        _fail(f"this is no JSON: {error}")
+        _fail(f"this is not valid JSON: {error}")
     return from_json(data)
 
 
@@ -293,7 +293,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in pairs:
         if name in found:
-            _fail(f"{_short(name)} stands twice in one object")
+            _fail(f"{_short(name)} occurs twice in one object")
         found[name] = value
     return found
 
@@ -332,20 +332,20 @@ def _check_keys(data: Mapping[Any, Any], keys: tuple[str, ...], where: str) -> N
 
 def _dims(data: Any) -> dict[str, DimRange]:
     if not isinstance(data, dict):
-        _fail(f"dims is {_short(data)}, which is no object")
+        _fail(f"dims is {_short(data)}, which is not an object")
     found: dict[str, DimRange] = {}
     for name, entry in data.items():
         _check_name(name)
         where = f"dims[{name!r}]"
         if not isinstance(entry, dict):
-            _fail(f"{where} is {_short(entry)}, which is no object")
+            _fail(f"{where} is {_short(entry)}, which is not an object")
         _check_keys(entry, _DIM_KEYS, where)
         if entry["min"] is None:
-            _fail(f"the min of {where} is null", "a dim that may be anything has min 0")
+            _fail(f"the min of {where} is null", "a dim without a lower bound has min 0")
         _check_bounds(entry["min"], entry["max"], where)
         for text, place in _texts(entry["derived"], f"{where}.derived"):
             if symbols(_dim(text, place)) != {name}:
-                _fail(f"{place} is {_short(text)}, which is no term over {name!r} alone")
+                _fail(f"{place} is {_short(text)}, which is not a term over {name!r} alone")
         found[name] = DimRange(entry["min"], entry["max"])
     return found
 
@@ -353,7 +353,7 @@ def _dims(data: Any) -> dict[str, DimRange]:
 def _texts(data: Any, where: str) -> list[tuple[str, str]]:
     """Each text with its place."""
     if not isinstance(data, list) or not all(isinstance(text, str) for text in data):
-        _fail(f"{where} is {_short(data)}, which is no list of texts")
+        _fail(f"{where} is {_short(data)}, which is not a list of texts")
     return [(text, f"{where}[{index}]") for index, text in enumerate(data)]
 
 
@@ -361,14 +361,14 @@ def _dim(text: str, where: str) -> Dim:
     try:
         return parse_dim(text)
     except DimSyntaxError as error:
-        raise DimSpecError(f"{where} is no term: {error.problem}", error.text, error.column) from None
+        raise DimSpecError(f"{where} is not a term: {error.problem}", error.text, error.column) from None
 
 
 def _formula(text: str, where: str) -> Formula:
     try:
         return parse_formula(text)
     except DimSyntaxError as error:
-        raise DimSpecError(f"{where} is no formula: {error.problem}", error.text, error.column) from None
+        raise DimSpecError(f"{where} is not a formula: {error.problem}", error.text, error.column) from None
 
 
 class _SpecReader:
@@ -389,17 +389,17 @@ class _SpecReader:
         if not self.versioned or mark is None:
             for key in data:
                 if not isinstance(key, str):
-                    _fail(f"{where} has the key {_short(key)}, which is no text")
+                    _fail(f"{where} has the key {_short(key)}, which is not a text")
             return Entries(tuple((key, self.read(data[key], f"{where}[{key!r}]", level + 1)) for key in data))
         if mark == "$hint":
             return self._hint(data, where)
         if len(data) > 1 or mark not in ("$tuple", "$list", "$dict", "$sizes"):
-            _fail(f"{where} is {_short(data)}, which stands for nothing")
+            _fail(f"{where} is {_short(data)}, which has no meaning here")
         return self._marked(mark, data[mark], where, level + 1)
 
     def _marked(self, mark: str, data: Any, where: str, level: int) -> Tree:
         if not isinstance(data, list):
-            _fail(f"{where}.{mark} is {_short(data)}, which is no list")
+            _fail(f"{where}.{mark} is {_short(data)}, which is not a list")
         if mark == "$dict":
             return Entries(tuple(self._entry(pair, where, level) for pair in data))
         inner = self._list(data, where, level)
@@ -412,13 +412,13 @@ class _SpecReader:
         found: list[Size] = []
         for size in inner:
             if isinstance(size, ShapeSpec | Items | Entries):
-                _fail(f"{where} is the shape of a tensor, and has more than sizes in it")
+                _fail(f"{where} is the shape of a tensor and may contain sizes only")
             found.append(size)
         return ShapeSpec(tuple(found))
 
     def _entry(self, pair: Any, where: str, level: int) -> tuple[str | int, Tree]:
         if not isinstance(pair, list) or len(pair) != 2 or type(pair[0]) not in (str, int):
-            _fail(f"{where}.$dict has {_short(pair)}, which is no pair of a key and what is said of it")
+            _fail(f"{where}.$dict has {_short(pair)}, which is not a pair of a key and its value")
         return pair[0], self.read(pair[1], f"{where}[{_short(pair[0])}]", level)
 
     def _hint(self, data: Mapping[str, Any], where: str) -> Hint:

@@ -32,9 +32,7 @@ Inputs: TypeAlias = list[tuple[str | int, Any]]
 
 
 def from_torch(
-    dynamic_shapes: Any,
-    args: Sequence[Any] = (),
-    kwargs: Mapping[str, Any] | None = None,
+    dynamic_shapes: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None,
     target: Any = None,
 ) -> DimSpec:
     """The spec that `torch.export.export(target, args, kwargs, dynamic_shapes=dynamic_shapes)` is given.
@@ -100,7 +98,7 @@ def _by_name(shapes: Mapping[Any, Any], inputs: Inputs) -> list[tuple[str | int,
         told = ", ".join(str(name) if isinstance(name, str) else f"number {name}" for name, _ in inputs)
         raise DimSpecError(
             f"dynamic_shapes names {', '.join(map(str, shapes))}, and the inputs are {told or 'none'}",
-            hint="give each of them by its name; None says that all of it is fixed",
+            hint="name each input; None means that all its sizes are fixed",
         )
     found = [(called.get(name) or name, value) for name, value in inputs]
     return [(name, value, shapes[name]) for name, value in found]
@@ -141,7 +139,7 @@ class _TorchDimsReader:
         size = self.size(shape, where)
         if isinstance(size, Term):
             raise DimSpecError(
-                f"{where} is {size}, and the input an integer",
+                f"{where} is {size}, and the input is an integer",
                 hint="torch takes a hint there, such as Dim.AUTO",
             )
         return size
@@ -239,7 +237,7 @@ def _integer(value: Any, where: str) -> int:
 
 
 def _unfit(where: str, shape: Any, value: Any) -> NoReturn:
-    raise DimSpecError(f"{where} is a {_type(shape)}, and says nothing of an input that is a {_type(value)}")
+    raise DimSpecError(f"{where} is a {_type(shape)} and cannot describe a {_type(value)}")
 
 
 def _type(value: Any) -> str:
@@ -250,10 +248,7 @@ def _type(value: Any) -> str:
 
 
 def to_torch(
-    spec: DimSpec,
-    args: Sequence[Any] = (),
-    kwargs: Mapping[str, Any] | None = None,
-    target: Any = None,
+    spec: DimSpec, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None, target: Any = None
 ) -> tuple[Any, tuple[str, ...]]:
     """The `dynamic_shapes` that `torch.export.export` takes, and what it does not say of the spec.
 

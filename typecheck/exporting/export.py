@@ -159,13 +159,8 @@ class Exported:
 
 
 def export(
-    model: Any,
-    inputs: Inputs | None = None,
-    assume: str | Iterable[str] = (),
-    *,
-    finite: int | Mapping[str, int] | None = None,
-    budget_s: float = 60.0,
-    rules: Rules | None = None,
+    model: Any, inputs: Inputs | None = None, assume: str | Iterable[str] = (), *,
+    finite: int | Mapping[str, int] | None = None, budget_s: float = 60.0, rules: Rules | None = None,
     progress: Progress | None = None,
 ) -> Exported:
     """The model as an ExportedProgram that takes all sizes that the model takes, and refuses all others.
@@ -194,11 +189,7 @@ def export(
 
 
 def _examined(
-    model: Any,
-    inputs: Inputs | None,
-    assume: list[str],
-    budget_s: float,
-    rules: Rules | None,
+    model: Any, inputs: Inputs | None, assume: list[str], budget_s: float, rules: Rules | None,
     tell: Progress,
 ) -> Examined:
     """Examines the model with its paths kept separate, if there are not too many, since a graph holds one
@@ -321,7 +312,7 @@ class _Exporting:
             candidate = self._few_more(self._straight(candidate), second)
             asked = self._asked(candidate, second)
             if candidate.trace is not first.trace and not self._goes(first.goal.recorded, asked):
-                raise ExportError("a trace of another way through the model asks for more on this one")
+                raise ExportError("a trace of another path through the model requires more on this one")
         except (GraphError, SpecError) as error:
             raise ExportError(f"the exported program cannot be read: {error}") from error
         trace, goal, kept = candidate.trace, candidate.goal, asked.kept
@@ -341,7 +332,7 @@ class _Exporting:
             if not back and not trial.wrong:
                 trial.at_the_ends(trace.scans > 0)
             if trial.wrong and not dropped:
-                raise ExportError(f"the exported program is not the model: {trial.wrong}")
+                raise ExportError(f"the exported program differs from the model: {trial.wrong}")
             if not back and not trial.wrong:
                 break
             kept += dropped if trial.wrong else back
@@ -462,4 +453,4 @@ def _uncertain(found: Needs) -> Iterator[GivenUp]:
     for guard in found.unread:
         yield GivenUp("trace", "", guard, f"the trace holds only where {guard}")
     if not found.certain:
-        yield GivenUp("trace", "", "", "the graph may need more of its sizes than is known")
+        yield GivenUp("trace", "", "", "the graph may require more of its sizes than is known")

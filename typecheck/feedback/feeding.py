@@ -56,10 +56,7 @@ class Fed:
 
 
 def feed(
-    shape_env: ShapeEnv,
-    facts: Mapping[str, Fact],
-    relations: Iterable[Formula] = (),
-    *,
+    shape_env: ShapeEnv, facts: Mapping[str, Fact], relations: Iterable[Formula] = (), *,
     names: Mapping[str, int | torch.SymInt] | None = None,
 ) -> Fed:
     """Tells a ShapeEnv facts of its sizes, and relations between them.
@@ -102,7 +99,7 @@ def _over_symbols(
             raise FeedbackError(f"the ShapeEnv has no symbol {name!r}; its symbols are {known_names}")
         size = size_of(names[name] if name in names else shape_env.replace(own[name]))
         if size is None:
-            raise FeedbackError(f"{name!r} is {names.get(name)}, which has no counterpart among dims")
+            raise FeedbackError(f"{name!r} is {names.get(name)}, which cannot be written as a dim")
         meaning[name] = size
     try:
         return conjuncts(rewrite(said, meaning))
@@ -142,7 +139,7 @@ def _in_torch(formula: Formula, writer: Writer) -> Any:
     try:
         return writer.formula(formula)
     except NotRead as error:
-        raise FeedbackError(f"{formula} cannot be said in torch's terms: {error}") from None
+        raise FeedbackError(f"{formula} cannot be expressed in torch's terms: {error}") from None
 
 
 # ---- what is told

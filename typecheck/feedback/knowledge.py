@@ -98,5 +98,5 @@ def _lines(name: str, value: Any) -> Iterator[str]:
 def _size(name: str, value: Any) -> str:
     dim = size_of(value)
     if dim is None:
-        raise SpecError(f"{name} is {value}, which has no counterpart among dims")
+        raise SpecError(f"{name} is {value}, which cannot be written as a dim")
     return str(dim)

@@ -42,11 +42,7 @@ class Lemmas:
 
 
 def lemmas(
-    target: Any,
-    inputs: Inputs,
-    assume: str | Iterable[str] = (),
-    *,
-    budget_s: float = 30.0,
+    target: Any, inputs: Inputs, assume: str | Iterable[str] = (), *, budget_s: float = 30.0,
     rules: Rules | None = None,
 ) -> Lemmas:
     """Returns the conditions that the target tests and that follow from the assumptions, but not from ranges
@@ -118,7 +114,7 @@ def _atom(atom: Atom, variables: Mapping[str, Any]) -> Any:
             raise NotRead(f"no variable is given for {atom.name}")
         return variables[atom.name]
     if atom.op not in _APPLY:
-        raise NotRead(f"{atom.op} has no counterpart in torch")
+        raise NotRead(f"{atom.op} cannot be expressed in torch")
     return reduce(_APPLY[atom.op], (_size(arg, variables) for arg in atom.args))
 
 

@@ -80,7 +80,7 @@ class Writer:
         if isinstance(atom, Symbol):
             return self.symbols[atom.name]
         if atom.op not in _APPLY:
-            raise NotRead(f"{atom.op} has no counterpart in torch")
+            raise NotRead(f"{atom.op} cannot be expressed in torch")
         apply = _APPLY[atom.op]
         if atom.op == "%" and self._natural(*atom.args):
             apply = Mod

@@ -64,7 +64,7 @@ class BranchOn:
         if self.outcome is not None:
             return f"{self.text}: always {self.outcome}"
         told = f"{self.text}: True where {self.when_true}, False where {self.when_false}"
-        return f"{told}, as far as was looked at ({self.missed})" if self.missed else told
+        return f"{told}, as far as was examined ({self.missed})" if self.missed else told
 
     def to_json(self) -> dict[str, Any]:
         """The same as plain data for `json.dump`."""
@@ -78,13 +78,8 @@ class BranchOn:
 
 
 def branches(
-    target: Any,
-    inputs: Inputs | None = None,
-    assume: str | Iterable[str] = (),
-    *,
-    budget_s: float = 30.0,
-    rules: Rules | None = None,
-    progress: Progress | None = None,
+    target: Any, inputs: Inputs | None = None, assume: str | Iterable[str] = (), *, budget_s: float = 30.0,
+    rules: Rules | None = None, progress: Progress | None = None,
 ) -> tuple[BranchOn, ...]:
     """Every condition on shapes, and what it is for all declared inputs; in the order of the lines.
 
@@ -380,11 +375,7 @@ class OpenBranch(TargetError):
 
 
 def eliminate(
-    target: Any,
-    inputs: Inputs | None = None,
-    assume: str | Iterable[str] = (),
-    *,
-    budget_s: float = 30.0,
+    target: Any, inputs: Inputs | None = None, assume: str | Iterable[str] = (), *, budget_s: float = 30.0,
     rules: Rules | None = None,
 ) -> GraphModule:
     """The program as a torch.fx graph without branches, which computes the same for all declared inputs.

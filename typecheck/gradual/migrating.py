@@ -199,13 +199,8 @@ def _texts(types: Mapping[str, Type]) -> dict[str, str]:
 
 
 def migrate(
-    target: Any,
-    inputs: Inputs | None = None,
-    assume: str | Iterable[str] = (),
-    *,
-    budget_s: float = 30.0,
-    rules: Rules | None = None,
-    progress: Progress | None = None,
+    target: Any, inputs: Inputs | None = None, assume: str | Iterable[str] = (), *, budget_s: float = 30.0,
+    rules: Rules | None = None, progress: Progress | None = None,
 ) -> Migrations:
     """Returns the types that fit a program.
 
@@ -282,9 +277,7 @@ def _takes(path: Path, sizes: Mapping[str, int]) -> bool:
         return True
 
 
-def _all_types(
-    report: Report, system: System, budget_s: float
-) -> tuple[dict[str, Type], dict[str, Type]]:
+def _all_types(report: Report, system: System, budget_s: float) -> tuple[dict[str, Type], dict[str, Type]]:
     """The principal type of each node, and that with terms, over all paths that some accepted input takes."""
     judge = Judge(Budget(budget_s))
     accepted = (*system.domain.assumptions, *conjuncts(report.supposed))
@@ -308,10 +301,7 @@ def _joined(types: Mapping[str, list[Type]]) -> dict[str, Type]:
 
 
 def infer_symbolic(
-    graph_module: GraphModule,
-    inputs: Inputs | None = None,
-    assume: str | Iterable[str] = (),
-    *,
+    graph_module: GraphModule, inputs: Inputs | None = None, assume: str | Iterable[str] = (), *,
     budget_s: float = 30.0,
 ) -> Migrations:
     """Writes to every node of a graph its type, sizes that are not known as terms over symbols (`node.type`).

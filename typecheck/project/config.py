@@ -92,7 +92,7 @@ def read(file: Path) -> Project | None:
             return None
         at = re.search(r"line (\d+)", str(error))
         where = Origin(str(file), int(at[1])) if at else Origin(str(file))
-        raise ConfigError(f"{_shown(file)} is not TOML: {error}", "", where) from None
+        raise ConfigError(f"{_shown(file)} is not valid TOML: {error}", "", where) from None
     tool = data.get("tool")
     if not isinstance(tool, dict) or "anyshape" not in tool:
         return None

@@ -62,10 +62,7 @@ def _job(line: str) -> ConfiguredJob:
 
 
 def check_many(
-    jobs: Sequence[ConfiguredJob],
-    executors: Sequence[Executor],
-    memory_mb: int,
-    grace_s: float,
+    jobs: Sequence[ConfiguredJob], executors: Sequence[Executor], memory_mb: int, grace_s: float,
     cache: bool = True,
 ) -> Iterator[JobEnd]:
     """Yields the end of each job, in the order in which they end. A process that breaks is tried again once.
@@ -105,12 +102,7 @@ def check_many(
 
 
 def _checked(
-    index: int,
-    job: ConfiguredJob,
-    content: bytes,
-    executor: Executor,
-    memory_mb: int,
-    grace_s: float,
+    index: int, job: ConfiguredJob, content: bytes, executor: Executor, memory_mb: int, grace_s: float,
     watch: Callable[[str], bool],
 ) -> JobEnd:
     asked = Question(

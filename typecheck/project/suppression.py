@@ -69,7 +69,7 @@ def suppressed(
 
 def _idle(message: str, origin: Origin) -> Finding:
     code = Code.UNUSED_SUPPRESSION
-    return Finding(code, f"{message}: this suppresses nothing", code.severity, origin)
+    return Finding(code, f"{message}: this comment suppresses nothing", code.severity, origin)
 
 
 def _line(project: Project, number: int) -> Origin:

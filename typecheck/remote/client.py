@@ -74,7 +74,7 @@ def _problem(answer: httpx.Response) -> ServiceError:
     except (ValueError, KeyError, TypeError):
         return ServiceError(f"the service answers {answer.status_code}", status=answer.status_code)
     if answer.status_code == 401:
-        hint = "--token-file, ANYSHAPE_TOKEN or Client(token=…) says who asks"
+        hint = "--token-file, ANYSHAPE_TOKEN or Client(token=…) identifies the client"
     return ServiceError(detail, hint, answer.status_code)
 
 
@@ -112,14 +112,8 @@ class AsyncClient:
         await self.close()
 
     async def check(
-        self,
-        target: Any,
-        inputs: Inputs | None = None,
-        assume: str | Iterable[str] = (),
-        *,
-        budget_s: float | None = None,
-        source: bool = True,
-        priority: Priority | None = None,
+        self, target: Any, inputs: Inputs | None = None, assume: str | Iterable[str] = (), *,
+        budget_s: float | None = None, source: bool = True, priority: Priority | None = None,
     ) -> Report:
         """Returns the report of a check by the service: traces here, sends the program, and waits.
 
@@ -129,17 +123,9 @@ class AsyncClient:
         return await self.report(asked.id)
 
     async def submit(
-        self,
-        target: Any,
-        inputs: Inputs | None = None,
-        assume: str | Iterable[str] = (),
-        *,
-        budget_s: float | None = None,
-        source: bool = True,
-        replay: bool = True,
-        suspect: Iterable[str] = (),
-        second_solver: str | None = None,
-        priority: Priority | None = None,
+        self, target: Any, inputs: Inputs | None = None, assume: str | Iterable[str] = (), *,
+        budget_s: float | None = None, source: bool = True, replay: bool = True, suspect: Iterable[str] = (),
+        second_solver: str | None = None, priority: Priority | None = None,
     ) -> Submitted:
         """Asks for a check, and does not wait for it."""
         sent = await self._call(partial(package, target, inputs, assume, source=source))
@@ -149,14 +135,8 @@ class AsyncClient:
         )  # fmt: skip
 
     async def send(
-        self,
-        sent: Package,
-        *,
-        budget_s: float | None = None,
-        replay: bool = True,
-        suspect: Iterable[str] = (),
-        second_solver: str | None = None,
-        priority: Priority | None = None,
+        self, sent: Package, *, budget_s: float | None = None, replay: bool = True,
+        suspect: Iterable[str] = (), second_solver: str | None = None, priority: Priority | None = None,
     ) -> Submitted:
         """Asks for a check of a program that is packed already."""
         name, suspicions = sent.name[-200:], [*suspect]
@@ -268,7 +248,7 @@ class AsyncClient:
                                 return
             await self._pause(0.2 * 2**attempt)
             attempt += 1
-        raise ServiceError("the service cannot be reached any more", "ask later with the id of the check")
+        raise ServiceError("the service cannot be reached any more", "ask again later, by the check's id")
 
     async def _ask(self, method: str, path: str, **options: Any) -> httpx.Response:
         """Sends a request, and sends it again where the service is busy or away. Raises ServiceError."""

@@ -80,7 +80,7 @@ class Recorded:
         except (KeyError, TypeError) as error:
             raise IllFormed(f"this is not a program of anyshape: {error!r}") from error
         if not paths or type(incomplete) is not str:
-            raise IllFormed("a recorded program has a path, and says in words what is missing")
+            raise IllFormed("a recorded program needs a path, and texts for what is missing")
         return Recorded(spec, System(spec.domain, paths, incomplete), changed)
 
     def target(self, name: str) -> Target:
@@ -126,9 +126,9 @@ class RecordedSource:
         try:
             taken = [path for path in self._paths if holds(path.premise, values)]
         except (ZeroDivisionError, KeyError) as error:
-            return Inconclusive(f"its branches cannot be judged there: {error!r}")
+            return Inconclusive(f"its branches cannot be decided there: {error!r}")
         if len(taken) != 1 or taken[0].on_data or taken[0].unbacked or taken[0].program.iterations:
-            return Inconclusive("more than sizes decides which way the program goes")
+            return Inconclusive("more than sizes decides which path the program takes")
         (path,) = taken
         if path.end.how == "gave-up":
             return Inconclusive(path.end.reason, origin=path.end.origin)

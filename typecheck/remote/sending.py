@@ -59,14 +59,8 @@ class Package:
 
 
 def package(
-    target: Any,
-    inputs: Inputs | None = None,
-    assume: str | Iterable[str] = (),
-    *,
-    source: bool = True,
-    budget_s: float = 30.0,
-    rules: Rules | None = None,
-    progress: Progress | None = None,
+    target: Any, inputs: Inputs | None = None, assume: str | Iterable[str] = (), *, source: bool = True,
+    budget_s: float = 30.0, rules: Rules | None = None, progress: Progress | None = None,
 ) -> Package:
     """Returns the data to send for a target; the arguments are those of `check`. Without `source`, it
     contains no text of a source line.

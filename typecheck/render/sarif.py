@@ -52,7 +52,7 @@ def _rule(code: Code) -> dict[str, Any]:
         "id": code.value,
         "name": "".join(word.capitalize() for word in code.value.split("-")),
         "shortDescription": {"text": code.summary},
-        "help": {"text": f"`anyshape explain {code.value}` tells more."},
+        "help": {"text": f"`anyshape explain {code.value}` explains it."},
         "defaultConfiguration": {"level": code.severity.value},
     }
 

@@ -22,7 +22,7 @@ _HEADLINES: Final[Mapping[Verdict, str]] = {
     Verdict.REFUTED: "runs for none of the declared inputs",
     Verdict.UNKNOWN: "may or may not run for the declared inputs",
 }
-_BY_CHOICE: Final = "runs, at none of the declared sizes, with all that the data may choose"
+_BY_CHOICE: Final = "may run for some data, but at no declared sizes for all data"
 _COLOURS: Final[Mapping[str, str]] = {
     "bold": "1",
     "dim": "2",
@@ -222,7 +222,7 @@ def opinion_text(opinion: SecondOpinion) -> str:
 
 def sizes(values: Mapping[str, int]) -> str:
     """`b=2, h=64`, `x=[2, 512]` of a row."""
-    return ", ".join(legible(values)) or "the one input that there is"
+    return ", ".join(legible(values)) or "the only possible input"
 
 
 # ---- findings

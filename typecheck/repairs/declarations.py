@@ -35,7 +35,7 @@ def declared(finding: Finding, before: Decision, repaired: bool) -> Repair | Non
     condition = finding.condition
     if not condition or len(condition) > 60 or (repaired and not leaves_most(condition)):
         return None
-    return Repair(f"declare that other inputs never come: assume {condition}", Origin())
+    return Repair(f"exclude other inputs: assume {condition}", Origin())
 
 
 def leaves_most(condition: str) -> bool:
@@ -86,9 +86,7 @@ def _accepts_all(prover: Prover, spec: Spec, until: float) -> bool:
 def widened(domain: Domain, holes: Iterable[str]) -> Domain:
     """The domain with symbols for numbers that are left open."""
     at_least = (ge(sym(name), 1) for name in holes)
-    return replace(
-        domain, symbols=(*domain.symbols, *holes), assumptions=(*domain.assumptions, *at_least)
-    )
+    return replace(domain, symbols=(*domain.symbols, *holes), assumptions=(*domain.assumptions, *at_least))
 
 
 def _with_input(spec: Spec, index: int, shape: tuple[Dim, ...], holes: Iterable[str]) -> Spec:

@@ -100,9 +100,7 @@ def _text(edit: Rewritten, at: Origin) -> Repair:
     text = read(edit.file)
     assert text is not None
     old = text.text[edit.start : edit.stop]
-    return Repair(
-        f"change {old} to {edit.text}", text.origin((edit.start, edit.stop), at), old, edit.text
-    )
+    return Repair(f"change {old} to {edit.text}", text.origin((edit.start, edit.stop), at), old, edit.text)
 
 
 def _shown(value: Any) -> str:

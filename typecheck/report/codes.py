@@ -34,22 +34,20 @@ class Code(StrEnum):
     """
 
     # Type checkers take a look-up, `Code(name)`, for a call of this function; hence the defaults.
-    def __new__(
-        cls, name: str, severity: Severity = ERROR, summary: str = "", suspected: str = ""
-    ) -> Code:
+    def __new__(cls, name: str, severity: Severity = ERROR, summary: str = "", suspected: str = "") -> Code:
         code = str.__new__(cls, name)
         code._value_, code.severity, code.summary, code.suspected = name, severity, summary, suspected
         return code
 
     SHAPE_MISMATCH = "shape-mismatch", ERROR, "a call that fails for every declared input"
     CONDITION = "condition", WARNING, "a call that fails for some of the declared inputs"
-    RAISES = "raises", WARNING, "an assert or a raise of the program itself that sizes decide"
+    RAISES = "raises", WARNING, "an assert or a raise of the program that depends on sizes"
     APPROXIMATE = "approximate", WARNING, "an operator whose law is not known exactly"
     NO_RULE = "no-rule", WARNING, "an operator without a rule"
     TRACE_LIMIT = "trace-limit", WARNING, "a bound of the trace that the model does not need"
-    BOUNDED_RANK = "bounded-rank", WARNING, "a rank that is looked at up to a bound"
-    INCOMPLETE = "incomplete", WARNING, "a part of the program that was not looked at"
-    DATA = "data", NOTE, "an error that the data alone decide"
+    BOUNDED_RANK = "bounded-rank", WARNING, "a rank that is examined only up to a bound"
+    INCOMPLETE = "incomplete", WARNING, "a part of the program that was not examined"
+    DATA = "data", NOTE, "an error that depends on data alone"
     CHANGED_STATE = "changed-state", NOTE, "attributes of the model that a run assigns"
     CONTRADICTED = "contradicted", WARNING, "a run of the program that contradicts the verdict"
     NOT_REPLAYED = "not-replayed", NOTE, "an example that could not be tried on the program"
@@ -57,7 +55,7 @@ class Code(StrEnum):
     ROW_COLUMN = "row-column", WARNING, "a column and a row that broadcast to a square", UNASKED
     LOSS_BROADCAST = "loss-broadcast", WARNING, "a loss of two tensors of different shapes", UNASKED
     SWAPPED_SIZES = (
-        "swapped-sizes", WARNING, "two sizes of one input that are declared apart and have to be equal",
+        "swapped-sizes", WARNING, "two sizes of one input with different names that must be equal",
         UNASKED,
     )  # fmt: skip
     FIXED_SYMBOL = "fixed-symbol", WARNING, "a declared symbol that has one value left", ASKED

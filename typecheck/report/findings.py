@@ -39,12 +39,8 @@ Witness: TypeAlias = "tuple[Mapping[str, int] | None, str]"
 
 
 def findings(
-    system: System,
-    decision: Decision,
-    rules: Rules,
-    changed: Sequence[str],
-    summary: Callable[[Sequence[Formula]], Formula],
-    witness: Callable[[Group], Witness],
+    system: System, decision: Decision, rules: Rules, changed: Sequence[str],
+    summary: Callable[[Sequence[Formula]], Formula], witness: Callable[[Group], Witness],
 ) -> tuple[Finding, ...]:
     """Everything worth telling, each once: what the verdict rests on first, then what is not exact.
 
@@ -142,9 +138,7 @@ def _conflict(explained: _Explained, core: Core, witness: Callable[[Group], Witn
         "" if alone else str(last.needs),
         1,
         explained.chain(core.requirements),
-        tuple(
-            Link(_op(system, r), f"{r.needs}: {r.reason}", r.origin, _shown(system, r)) for r in others
-        ),
+        tuple(Link(_op(system, r), f"{r.needs}: {r.reason}", r.origin, _shown(system, r)) for r in others),
         values,
         evidence,
         _shown(system, last),
@@ -348,11 +342,7 @@ def shapes(system: System) -> tuple[Shape, ...]:
     flow = _ValueOrigins(path)
     return tuple(
         Shape(
-            index,
-            node.op,
-            tuple([flow.text(r) for r in node.results]),
-            node.origin,
-            flow.operands(node.refs),
+            index, node.op, tuple([flow.text(r) for r in node.results]), node.origin, flow.operands(node.refs)
         )
         for index, node in enumerate(path.program.nodes)
         if node.results

@@ -28,7 +28,7 @@ class SymbolicValue:
         Raises TypeError if this is no tensor, or if one of its symbols has no value.
         """
         if self.dims is None:
-            raise TypeError(f"{self.text} is no tensor, so it has no sizes")
+            raise TypeError(f"{self.text} is not a tensor, so it has no sizes")
         whole = {name: value for name, value in values.items() if not isinstance(value, int)}
         used = frozenset().union(*map(symbols, self.dims))
         every = (str(dim_at(name, i)) for name, row in whole.items() for i in range(-len(row), 0))

@@ -52,7 +52,7 @@ def serve(settings: Settings) -> None:
         if not (settings.loopback or settings.insecure or settings.require_tokens or service.tokens.exist()):
             raise ConfigError(
                 f"{settings.host} can be reached from other machines, and no token is asked for",
-                "make one with `anyshape token create NAME`, or say --insecure",
+                "make one with `anyshape token create NAME`, or pass --insecure",
             )
         _listen(app, service, settings)
 
@@ -88,7 +88,7 @@ def _bound(host: str, port: int) -> socket.socket:
         found.bind((host, port))
     except OSError as error:
         found.close()
-        told = f"{_shown(host)}:{port} cannot be listened at: {error.strerror}"
+        told = f"{_shown(host)}:{port} cannot be listened on: {error.strerror}"
         raise ConfigError(told, "name another with --host and --port") from None
     return found
 

@@ -31,11 +31,7 @@ class ShapesError(AssertionError):
 
 
 def assert_shapes(
-    model: Any,
-    inputs: Inputs | None = None,
-    assume: str | Iterable[str] = (),
-    *,
-    budget_s: float = 30.0,
+    model: Any, inputs: Inputs | None = None, assume: str | Iterable[str] = (), *, budget_s: float = 30.0,
     rules: Rules | None = None,
 ) -> Report:
     """Passes if every declared input runs, and all that speaks against it is suppressed by a comment.

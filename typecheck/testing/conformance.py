@@ -51,7 +51,7 @@ def conformance(
     own: dict[str, list[Case]] = {name: [] for name in table}
     for case in cases:
         if case.op not in own:
-            raise ValueError(f"a case of {case.op}, for which there is no rule")
+            raise ValueError(f"a case of {case.op}, which has no rule")
         own[case.op].append(case)
     found: list[Conformed] = []
     problems: list[str] = []
@@ -74,7 +74,7 @@ def _conformed(name: str, rules: Rules, written: Sequence[Case]) -> Conformed:
         accepted, refused = check_case(case, rules, SIZES)
         seen.update({True: accepted, False: refused})
     if not seen[True]:
-        raise Disagreement("the operator accepts no call that was tried; pass cases that it does accept")
+        raise Disagreement("torch accepts none of the calls that were tried; pass cases that it accepts")
     return Conformed(name, seen[True], seen[False])
 
 

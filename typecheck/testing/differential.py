@@ -193,10 +193,7 @@ def run_torch(case: Case, values: dict[str, int]) -> Any:
 
 
 def compare_results(
-    rule: Any,
-    real: Any,
-    values: dict[str, int],
-    where: str,
+    rule: Any, real: Any, values: dict[str, int], where: str,
     unbacked: Mapping[str, Formula] = MappingProxyType({}),
 ) -> None:
     """Sizes that the data decides, `unbacked`, are what torch says they are; what the rule knows of them must

@@ -42,13 +42,7 @@ class Comparison:
     """Runs the program and the model at the same sizes."""
 
     def __init__(
-        self,
-        model: Any,
-        spec: Spec,
-        program: ExportedProgram,
-        accepted: Formula,
-        fill: str,
-        more: bool,
+        self, model: Any, spec: Spec, program: ExportedProgram, accepted: Formula, fill: str, more: bool,
         judge: Judge,
     ) -> None:
         """`accepted`: the sizes that both should take. `more`: the program may refuse more than that."""
@@ -106,7 +100,7 @@ class Comparison:
         expected = self._run(self.model, sizes)
         actual = self._run(self.module, sizes)
         if isinstance(expected, Raised):
-            return False  # for the sake of the data: an index out of range
+            return False  # because of the data: an index out of range
         if isinstance(actual, Raised):
             if not self.more:
                 self.wrong = f"at {show(sizes)} it raises {actual.error}"

@@ -105,7 +105,7 @@ def formula_of(text: str, spec: Spec) -> Formula | None:
         found = value.shape[axis] if isinstance(value, Tensor) and axis is not None else value
         if isinstance(found, int | Term) and not isinstance(found, bool):
             return found
-        raise NotRead("a guard on something that is no size")
+        raise NotRead("a guard on something that is not a size")
 
     try:
         return guard(text, source, dict.fromkeys(spec.domain.symbols, (0, inf)))

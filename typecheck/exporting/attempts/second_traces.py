@@ -77,11 +77,7 @@ class SecondTraces:
         return same_graph.agree(described(one), described(other), equal)
 
     def not_accidental(
-        self,
-        goal: Goal,
-        fixing: list[ProgramRequirement],
-        asked: Sequence[ProgramRequirement],
-        trace: Trace,
+        self, goal: Goal, fixing: list[ProgramRequirement], asked: Sequence[ProgramRequirement], trace: Trace
     ) -> list[ProgramRequirement]:
         """Without the equations that the example happened to fulfil, and what nobody knows the graph to need:
         where they do not hold, a second trace gives the same graph, or several do, so nothing in it is there

@@ -40,9 +40,7 @@ def ways_apart(
     return tuple(dict.fromkeys(way for way in found if way is not None))
 
 
-def _way_of(
-    model: Callable[..., Any], goal: Goal, rules: Rules, sizes: Mapping[str, int]
-) -> Formula | None:
+def _way_of(model: Callable[..., Any], goal: Goal, rules: Rules, sizes: Mapping[str, int]) -> Formula | None:
     """Returns the condition of all sizes that take the same path of the model as these; None where it does
     not return.
     """

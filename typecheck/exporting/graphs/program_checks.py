@@ -64,10 +64,7 @@ Place: TypeAlias = "tuple[int, int | None]"
 
 @alone  # torch would write what is made of symbolic sizes here into a trace that another thread makes
 def install(
-    program: ExportedProgram,
-    spec: Spec,
-    accepted: Formula,
-    fact: Callable[[Dim], Fact],
+    program: ExportedProgram, spec: Spec, accepted: Formula, fact: Callable[[Dim], Fact],
     guards: Iterable[str] = (),
 ) -> tuple[str, ...]:
     """Makes the program refuse all inputs but those that fit the spec with accepted sizes.

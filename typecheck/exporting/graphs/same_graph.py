@@ -55,9 +55,7 @@ def agree(one: Any, other: Any, equal: Equal) -> bool:
     return bool(one == other)
 
 
-def described(
-    program: ExportedProgram, read: Read = lambda size: size, equal: Equal = eq
-) -> tuple[Any, ...]:
+def described(program: ExportedProgram, read: Read = lambda size: size, equal: Equal = eq) -> tuple[Any, ...]:
     """Returns all calls in order, with numbers and other constants, and the shapes that the trace found.
     Assertions and unused values are left out.
 

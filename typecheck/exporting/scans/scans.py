@@ -390,9 +390,7 @@ class _Plan:
         return [*map(_refilled, self.before, values)]
 
     def _step(
-        self,
-        flat: Sequence[torch.Tensor],
-        cut: int,
+        self, flat: Sequence[torch.Tensor], cut: int,
         modes: Callable[[], contextlib.AbstractContextManager[Any]],
     ) -> list[torch.Tensor]:
         """One iteration, of what it carries, of the slices, and of what is the same in each."""

@@ -175,16 +175,9 @@ def tensor_split(input: torch.Tensor, indices_or_sections: Any, dim: int = 0) ->
 
 
 def istft(
-    input: torch.Tensor,
-    n_fft: int,
-    hop_length: int | None = None,
-    win_length: int | None = None,
-    window: torch.Tensor | None = None,
-    center: bool = True,
-    normalized: bool = False,
-    onesided: bool | None = None,
-    length: Any = None,
-    return_complex: bool = False,
+    input: torch.Tensor, n_fft: int, hop_length: int | None = None, win_length: int | None = None,
+    window: torch.Tensor | None = None, center: bool = True, normalized: bool = False,
+    onesided: bool | None = None, length: Any = None, return_complex: bool = False,
 ) -> torch.Tensor | None:
     """[*n, n_fft//2 + 1, t] -> [*n, length]: the windows one hop after the other, divided by what the windows
     add up to, cut off or filled with zeros.

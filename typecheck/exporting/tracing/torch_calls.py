@@ -8,10 +8,7 @@ from typing import Any, Final
 
 import torch
 import torch.nn.functional as F
-from torch.fx.experimental.symbolic_shapes import (
-    has_free_unbacked_symbols,
-    statically_known_true,
-)
+from torch.fx.experimental.symbolic_shapes import has_free_unbacked_symbols, statically_known_true
 from torch.overrides import TorchFunctionMode
 
 from ....tracer.host.operators import KEYS_OF_SHAPES, forget_kernels

@@ -54,14 +54,8 @@ class Trace:
 
 @alone
 def traced(
-    model: Any,
-    given: Arguments,
-    dynamic_shapes: Any,
-    oblivious: bool,
-    either: Either = never,
-    certain: Certain = unsure,
-    loops: bool = False,
-    seconds: float = math.inf,
+    model: Any, given: Arguments, dynamic_shapes: Any, oblivious: bool, either: Either = never,
+    certain: Certain = unsure, loops: bool = False, seconds: float = math.inf,
 ) -> Trace:
     """The model as torch exports it. What torch logs, prints and warns of is kept quiet, not what it raises.
 
@@ -97,9 +91,7 @@ def traced(
         settled_by_other_sizes(certain),
         sizes_like_0_and_1(oblivious),
     ):
-        program = torch.export.export(
-            module, given[0], given[1], dynamic_shapes=dynamic_shapes, strict=False
-        )
+        program = torch.export.export(module, given[0], given[1], dynamic_shapes=dynamic_shapes, strict=False)
     make_integral(program)
     lines = {_python(program, guard): origin for guard, origin in noted.items()}
     return Trace(program, lines, scans.found if scans else 0)

@@ -54,12 +54,7 @@ class TokenTable:
         self._some: tuple[float, bool] = (0.0, False)
 
     def create(
-        self,
-        name: str,
-        tenant: str = "",
-        *,
-        priority: int = 0,
-        per_minute: int | None = None,
+        self, name: str, tenant: str = "", *, priority: int = 0, per_minute: int | None = None,
         upload_mb: float | None = None,
     ) -> str:
         """Creates a token and returns its secret, which cannot be read again later. Raises ConfigError for
@@ -69,10 +64,10 @@ class TokenTable:
         for text in (name, tenant):
             if not _NAME.fullmatch(text):
                 hint = "letters, digits and . _ - @, at most 64 of them"
-                raise ConfigError(f"{text!r} is no name for a token or a tenant", hint)
+                raise ConfigError(f"{text!r} is not a valid name for a token or a tenant", hint)
         for number, what in ((per_minute, "requests per minute"), (upload_mb, "megabytes of a request")):
             if number is not None and not 0 < number < math.inf:
-                raise ConfigError(f"{number} is no number of {what}", "leave it out, or give one above 0")
+                raise ConfigError(f"{number} is not a number of {what}", "leave it out, or give one above 0")
         secret = PREFIX + secrets.token_urlsafe(32)
         token = TokenRow(
             id=secrets.token_hex(6),
@@ -88,7 +83,7 @@ class TokenTable:
             with self.database.write() as session:
                 session.add(token)
         except sa.exc.IntegrityError:
-            hint = "choose another name; that of a revoked token is not given away again"
+            hint = "choose another name; the name of a revoked token is not reused"
             raise ConfigError(f"there is a token {name!r} already", hint) from None
         return secret
 

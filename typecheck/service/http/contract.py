@@ -26,26 +26,27 @@ def _service(request: Request) -> Service:
 
 Serving = Annotated[Service, Depends(_service)]
 Asking = Annotated[Who, Depends(_who)]
-ReportForm = Annotated[str, Query(pattern=f"^({'|'.join(FORMATS)})$", description="of the report")]
-Id = Annotated[str, InPath(pattern="^[0-9a-f]{20}$", description="of a check")]
+ReportForm = Annotated[str, Query(pattern=f"^({'|'.join(FORMATS)})$", description="format of the report")]
+Id = Annotated[str, InPath(pattern="^[0-9a-f]{20}$", description="id of the check")]
 Lines = Annotated[list[str] | None, Form(max_length=200)]
 _PROBLEM: Final = Problem.model_json_schema()
 PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
     status: {"description": told, "content": {"application/problem+json": {"schema": _PROBLEM}}}
     for status, told in (
-        (400, "no body that can be read"),
-        (401, "no valid token"), (403, "not for this token, or not from this page"), (404, "no such check"),
-        (409, "there is no such answer, or not yet"), (413, "too large"), (421, "another service's name"),
-        (422, "what was asked cannot be used"), (429, "too much at a time; Retry-After says for how long"),
-        (503, "the store is away or full"),
+        (400, "the body cannot be read"),
+        (401, "no valid token"), (403, "not allowed with this token, or from this page"),
+        (404, "no such check"), (409, "there is no such answer, or it is not ready"), (413, "too large"),
+        (421, "another service's name"),
+        (422, "the request is not valid"), (429, "too many requests; Retry-After says how long to wait"),
+        (503, "the store does not answer, or is full"),
     )
 }  # fmt: skip
 REPORTS: Final = PROBLEMS | {
     200: {"description": "the report", "content": {f.media.partition(";")[0]: {} for f in FORMATS.values()}},
-    304: {"description": "it is the report of If-None-Match"},
+    304: {"description": "the report is still the one of If-None-Match"},
 }
 EVENTS: Final = PROBLEMS | {200: {"description": "events", "content": {"text/event-stream": {}}}}
-KNOWN: Final = PROBLEMS | {200: {"model": Check, "description": "it has an answer already"}}
+KNOWN: Final = PROBLEMS | {200: {"model": Check, "description": "the answer is known already"}}
 
 
 BEARER: Final = [Depends(HTTPBearer(auto_error=False, description="`anyshape token create NAME`"))]

@@ -131,7 +131,7 @@ class Gate:
         if not allowed and self.settings.loopback and not await run_in_threadpool(self.tokens.exist):
             allowed = {*_LOOPBACK, self.settings.host}
         if allowed and host not in allowed:
-            raise Refusal(421, f"this service does not go by the name {host!r}")
+            raise Refusal(421, f"this service does not answer to the name {host!r}")
         origin = headers.get("origin")
         if origin and origin not in self.settings.cors_origins and _host_of(origin) != host:
             raise Refusal(403, "pages of other origins may not call this service")
@@ -142,7 +142,7 @@ class Gate:
         most = int((who.upload_mb or self.settings.max_upload_mb) * MB) if upload else SMALL
         announced = headers.get("content-length", "0")
         if announced.isdecimal() and (len(announced) > 20 or int(announced) > most):
-            raise Refusal(413, f"the request brings more than the {most} bytes that are taken")
+            raise Refusal(413, f"the request is larger than the {most} bytes that are accepted")
         return most
 
     def _done(self, scope: Scope, status: int, seconds: float) -> None:
@@ -163,7 +163,7 @@ class _Limited:
         if message["type"] == "http.request":
             self.left -= len(message.get("body", b""))
             if self.left < 0:
-                raise HTTPException(413, "the request brings more than is taken", {"connection": "close"})
+                raise HTTPException(413, "the request is larger than is accepted", {"connection": "close"})
         return message
 
 

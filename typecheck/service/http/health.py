@@ -26,7 +26,7 @@ def readyz(service: Serving, response: Response) -> Health:
     except SQLAlchemyError:
         problems.append("the database does not answer")
     if not service.runner.alive:
-        problems.append("the workers take no works")
+        problems.append("the workers take no checks")
     if problems:
         response.status_code = 503
     return Health(status="not ready" if problems else "ok", problems=problems)
@@ -39,5 +39,5 @@ def readyz(service: Serving, response: Response) -> Health:
     responses={401: PROBLEMS[401], 200: {"description": "counts", "content": {"text/plain": {}}}},
 )
 def metrics(service: Serving) -> Response:
-    """What is counted, for Prometheus."""
+    """Returns the counters, for Prometheus."""
     return Response(service.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")

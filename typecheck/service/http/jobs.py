@@ -41,23 +41,16 @@ def own_version() -> str:
 
 
 def question(
-    settings: Settings,
-    *,
-    kind: str = "check",
-    inputs: Sequence[str] | None = None,
-    assume: Sequence[str] = (),
-    budget_s: float | None = None,
-    replay: bool = True,
-    finite: int | None = None,
-    suspect: Sequence[str] = (),
-    second_solver: str | None = None,
+    settings: Settings, *, kind: str = "check", inputs: Sequence[str] | None = None,
+    assume: Sequence[str] = (), budget_s: float | None = None, replay: bool = True, finite: int | None = None,
+    suspect: Sequence[str] = (), second_solver: str | None = None,
 ) -> Question:
     """Returns the question of a request, checked as far as possible without the model. Raises SpecError,
     Refusal.
     """
     budget_s = settings.budget_s if budget_s is None else budget_s
     if not 0 < budget_s <= settings.max_budget_s:
-        raise Refusal(422, f"budget_s is {budget_s}, and at most {settings.max_budget_s} can be given")
+        raise Refusal(422, f"budget_s is {budget_s}, and may be at most {settings.max_budget_s}")
     lines = None if inputs is None else _lines(inputs)
     assume = _lines(assume)
     if sum(map(len, (*(lines or ()), *assume))) > MOST_TEXT:
@@ -99,7 +92,7 @@ def priority(who: Who, name: str | None) -> int:
     """Left out: normal, or what the token allows. Raises Refusal where it does not allow it."""
     number = min(PRIORITIES["normal"], who.priority) if name is None else PRIORITIES[name]
     if number > who.priority:
-        raise Refusal(403, f"this token may not ask for the priority {name}")
+        raise Refusal(403, f"this token does not allow the priority {name}")
     return number
 
 

@@ -53,7 +53,7 @@ def add_handlers(app: FastAPI) -> None:
     async def other(request: Request, error: HTTPException) -> Response:
         if isinstance(error.__cause__, OSError):  # of the file that an upload goes to
             log("an upload cannot be kept", logging.ERROR, error=error.__cause__.strerror)
-            return told(503, "there is no room for the upload; nothing was taken in", **{"retry-after": "5"})
+            return told(503, "there is no room for the upload; nothing was stored", **{"retry-after": "5"})
         headers = dict(error.headers or {})
         if error.status_code == 405:  # the first route of the path has answered, for itself alone
             headers = {"allow": ", ".join(methods(request.scope["path"]))}
@@ -74,4 +74,4 @@ def add_handlers(app: FastAPI) -> None:
     async def no_store(request: Request, error: SQLAlchemyError) -> Response:
         log("the store does not answer", logging.ERROR, error=type(error).__name__, exc=str(error.__cause__))
         detail = "the store is full" if is_full(error) else "the store does not answer"
-        return told(503, f"{detail}; nothing was taken in", **{"retry-after": "5"})
+        return told(503, f"{detail}; nothing was stored", **{"retry-after": "5"})

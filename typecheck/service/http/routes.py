@@ -64,7 +64,7 @@ def submit(
     who: Asking,
     model: Annotated[UploadFile, File(description="a .pt2, or the JSON of a program")],
     name: Annotated[
-        str, Form(max_length=200, pattern=NO_NUL, description="what it is to be called")
+        str, Form(max_length=200, pattern=NO_NUL, description="the name of the check")
     ] = "",
     inputs: Lines = None,
     assume: Lines = None,
@@ -72,9 +72,9 @@ def submit(
     replay: Annotated[bool, Form()] = True,
     suspect: Lines = None,
     second_solver: Annotated[
-        str | None, Form(max_length=20, description="another solver to ask, too: `cvc5`")
+        str | None, Form(max_length=20, description="a second solver to ask: `cvc5`")
     ] = None,
-    priority: Annotated[Priority | None, Form(description="left out: normal, as far as allowed")] = None,
+    priority: Annotated[Priority | None, Form(description="default: at most normal")] = None,
 ) -> Check:
     """Asks for which inputs a program runs. The same question about the same program is solved once."""
     asked = jobs.question(
@@ -96,13 +96,9 @@ def submit(
 
 @router.get("/v1/checks", tags=["checks"], responses=PROBLEMS)
 def history(
-    service: Serving,
-    who: Asking,
-    state: Annotated[list[schemas.StateName] | None, Query()] = None,
+    service: Serving, who: Asking, state: Annotated[list[schemas.StateName] | None, Query()] = None,
     verdict: Annotated[list[schemas.VerdictName] | None, Query()] = None,
-    name: Annotated[
-        str, Query(max_length=200, pattern=NO_NUL, description="a part of the name")
-    ] = "",
+    name: Annotated[str, Query(max_length=200, pattern=NO_NUL, description="a part of the name")] = "",
     before: Annotated[str, Query(pattern="^([0-9a-f]{20})?$", description="`next` of a page")] = "",
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
 ) -> Checks:
@@ -112,17 +108,15 @@ def history(
             who.tenant, states=state or (), verdicts=verdict or (), name=name, before=before, limit=limit
         )
     except LookupError as gone:
-        raise Refusal(404, f"{gone}; begin anew, without `before`") from None
+        raise Refusal(404, f"{gone}; start again without `before`") from None
     after = entries[-1].job.id if len(entries) == limit else None
     return Checks(checks=[check_of(entry) for entry in entries], next=after)
 
 
 @router.get("/v1/checks/{id}", tags=["checks"], responses=PROBLEMS)
 async def state(
-    service: Serving,
-    who: Asking,
-    id: Id,
-    wait: Annotated[float, Query(ge=0, le=LONGEST_WAIT_S, description="seconds for it to end")] = 0,
+    service: Serving, who: Asking, id: Id,
+    wait: Annotated[float, Query(ge=0, le=LONGEST_WAIT_S, description="seconds to wait for its end")] = 0,
 ) -> Check:
     """Where a check stands. With `wait`, the answer comes when it has ended, or the time has."""
     entry = await asyncio.to_thread(_found, service, who, id)
@@ -209,12 +203,8 @@ def compare(service: Serving, who: Asking, asked: schemas.Comparison, response: 
 
 @router.get("/v1/checks/{id}/report", tags=["answers"], responses=REPORTS, response_class=Response)
 def report(
-    request: Request,
-    service: Serving,
-    who: Asking,
-    id: Id,
-    format: ReportForm = "json",
-    shapes: Annotated[bool, Query(description="of text: with all intermediate shapes")] = False,
+    request: Request, service: Serving, who: Asking, id: Id, format: ReportForm = "json",
+    shapes: Annotated[bool, Query(description="for text: include all intermediate shapes")] = False,
 ) -> Response:
     """The report of a check that is done, in one of the forms that `anyshape check` has."""
     entry, answer = _answered(service, who, id)
@@ -235,7 +225,7 @@ def report(
 
 @router.get("/v1/checks/{id}/spec", tags=["answers"], responses=PROBLEMS)
 def spec(service: Serving, who: Asking, id: Id) -> Spec:
-    """What `torch.export` can be told of the accepted sizes."""
+    """Returns the accepted sizes, as far as `torch.export` can express them."""
     _, answer = _answered(service, who, id)
     if not answer.get("spec"):
         raise Refusal(409, "there is no spec: no declared input is known to run")
@@ -258,7 +248,7 @@ def migration(service: Serving, who: Asking, id: Id) -> schemas.Migration:
     """Of a variant of the kind `migrate`: a static migration, and the types of all values."""
     _, answer = _answered(service, who, id)
     if "migration" not in answer:
-        raise Refusal(409, "types were not asked for: ask for a variant of the kind migrate")
+        raise Refusal(409, "this check has no types: request a variant of the kind migrate")
     return schemas.Migration(**answer["migration"])
 
 

@@ -32,20 +32,20 @@ class Problem(BaseModel):
 class QuestionAsked(BaseModel):
     """The question about a model."""
 
-    kind: str = Field(description="`check`, or what else there is to ask")
-    inputs: list[str] | None = Field(description="lines of the spec; null: those that the model came with")
+    kind: str = Field(description="the kind of check")
+    inputs: list[str] | None = Field(description="lines of the spec; null means those sent with the model")
     assume: list[str]
     budget_s: float
     replay: bool
-    suspect: list[str] = Field([], description="suspicions to look for besides the usual ones")
-    finite: int | None = Field(None, description="of refine: bound of unbounded symbols")
-    second_solver: str | None = Field(None, description="another solver that the verdict is put to")
+    suspect: list[str] = Field([], description="suspicions to look for in addition to the usual ones")
+    finite: int | None = Field(None, description="for refine: bound of unbounded symbols")
+    second_solver: str | None = Field(None, description="a second solver that checks the verdict")
 
 
 class Failure(BaseModel):
     """Why a check has no report."""
 
-    kind: Literal["input", "crash"] = Field(description="what was sent cannot be used; or the check broke")
+    kind: Literal["input", "crash"] = Field(description="why the check failed")
     problem: str
     hint: str = ""
 
@@ -57,17 +57,17 @@ class Check(BaseModel):
     name: str
     state: StateName
     verdict: VerdictName | None = None
-    step: str = Field("", description="what it is at while it runs")
-    waiting: int | None = Field(None, description="checks that come before it in the queue")
+    step: str = Field("", description="the current step while it runs")
+    waiting: int | None = Field(None, description="number of checks ahead of it in the queue")
     model: str = Field(description="digest of the program")
-    form: FormName = Field(description="`recorded` was traced for its inputs; `pair` is of a comparison")
+    form: FormName = Field(description="`recorded` was traced for its inputs; `pair` is a comparison")
     asked: QuestionAsked
     priority: Priority
     created: float = Field(description="seconds since 1970")
     started: float | None = None
     finished: float | None = None
     failure: Failure | None = None
-    comparison: dict[str, Any] | None = Field(None, description="of a comparison: what it found")
+    comparison: dict[str, Any] | None = Field(None, description="for a comparison: its findings")
 
 
 class Checks(BaseModel):
@@ -84,9 +84,9 @@ class Variant(BaseModel):
     inputs: list[str] | None = Field(None, max_length=200)
     assume: list[str] | None = Field(None, max_length=200)
     budget_s: float | None = Field(None, gt=0)
-    finite: int | None = Field(None, ge=1, le=1 << 40, description="of refine: bound of unbounded symbols")
+    finite: int | None = Field(None, ge=1, le=1 << 40, description="for refine: bound of unbounded symbols")
     name: str | None = Field(None, min_length=1, max_length=200, pattern=NO_NUL)
-    priority: Priority | None = Field(None, description="left out: normal, as far as the token allows")
+    priority: Priority | None = Field(None, description="default: the highest allowed up to normal")
 
 
 class Comparison(BaseModel):
@@ -97,11 +97,11 @@ class Comparison(BaseModel):
 
 
 class Spec(BaseModel):
-    """What `torch.export` can be told of the accepted sizes."""
+    """The accepted sizes, as far as `torch.export` can express them."""
 
-    json_: dict[str, Any] = Field(alias="json", description="the spec, and what was given up")
+    json_: dict[str, Any] = Field(alias="json", description="the spec, and what it could not express")
     python: str = Field(description="the same as Python to paste")
-    inner_sizes: dict[str, Any] = Field({}, description="of refine: facts of each size inside the program")
+    inner_sizes: dict[str, Any] = Field({}, description="for refine: facts about each inner size")
 
 
 class Migration(BaseModel):
@@ -113,7 +113,7 @@ class Migration(BaseModel):
 
 
 class Health(BaseModel):
-    """Is the service well?"""
+    """Whether the service works, part by part."""
 
     status: Literal["ok", "not ready"]
     problems: list[str] = []

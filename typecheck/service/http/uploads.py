@@ -52,7 +52,7 @@ def received(file: IO[bytes], most: int) -> Upload:
         raise UploadError("the upload is neither a .pt2 (torch.export.save) nor the JSON of a program")
     content = file.read(most + 1)
     if len(content) > most:
-        raise UploadError(f"the program is larger than the {most} bytes that are taken", 413)
+        raise UploadError(f"the program is larger than the {most} bytes that are accepted", 413)
     if _RECORDED.search(beginning):
         return Upload("recorded", content)
     return Upload("pt2" if b'"graph_module"' in content else "program", content)

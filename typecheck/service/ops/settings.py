@@ -95,11 +95,8 @@ class Settings(BaseSettings):
 
     @classmethod
     def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
+        cls, settings_cls: type[BaseSettings], init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource, dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         return init_settings, env_settings
@@ -114,7 +111,7 @@ def load(file: Path | None = None, **options: Any) -> Settings:
         except OSError as error:
             raise ConfigError(f"{file} cannot be read: {error.strerror}") from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise ConfigError(f"{file} is no TOML: {error}") from None
+            raise ConfigError(f"{file} is not valid TOML: {error}") from None
     prefix = str(Settings.model_config["env_prefix"])
     in_environment = {key[len(prefix) :].lower() for key in os.environ if key.upper().startswith(prefix)}
     from_file = {key: value for key, value in given.items() if key not in in_environment}

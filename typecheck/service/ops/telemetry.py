@@ -57,11 +57,7 @@ class Traces:
             def answered(route: str, status: int) -> None:
                 span.update_name(f"{method} {route}")
                 span.set_attributes(
-                    {
-                        "http.request.method": method,
-                        "http.route": route,
-                        "http.response.status_code": status,
-                    }
+                    {"http.request.method": method, "http.route": route, "http.response.status_code": status}
                 )
                 if status >= 500:
                     span.set_status(trace.StatusCode.ERROR)

@@ -299,7 +299,7 @@ function branch(found) {
       item.append(element("div", `${side} where ${found[side].where}${at}`));
     }
   }
-  if (found.missed) item.append(element("div", `as far as was looked at: ${found.missed}`, { class: "faint" }));
+  if (found.missed) item.append(element("div", `as far as was examined: ${found.missed}`, { class: "faint" }));
   return item;
 }
 

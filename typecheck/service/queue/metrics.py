@@ -24,7 +24,7 @@ class Metrics:
         )
         self.checks = Counter(
             "anyshape_checks",
-            "Checks ended, by verdict or by why there is none",
+            "Checks ended, by verdict or by the reason for having none",
             ["verdict"],
             registry=self.registry,
         )
@@ -32,7 +32,10 @@ class Metrics:
             "anyshape_check_seconds", "Seconds of a check", buckets=_SECONDS, registry=self.registry
         )
         self.restarts = Counter(
-            "anyshape_worker_ends", "Workers that were ended or died, by why", ["why"], registry=self.registry
+            "anyshape_worker_ends",
+            "Workers that were stopped or died, by reason",
+            ["why"],
+            registry=self.registry,
         )
         self.requests = Histogram(
             "anyshape_request_seconds",

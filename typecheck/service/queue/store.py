@@ -90,7 +90,7 @@ class QueueFull(Exception):
 
     def __init__(self, waiting: int, whose: str) -> None:
         self.waiting = waiting
-        super().__init__(f"{waiting} checks {whose} wait already")
+        super().__init__(f"{waiting} checks {whose} are waiting already")
 
 
 class Store:
@@ -166,14 +166,8 @@ class Store:
             return None if row is None else Entry(*row)
 
     def jobs(
-        self,
-        tenant: str,
-        *,
-        states: Iterable[str] = (),
-        verdicts: Iterable[str] = (),
-        name: str = "",
-        before: str = "",
-        limit: int = 50,
+        self, tenant: str, *, states: Iterable[str] = (), verdicts: Iterable[str] = (), name: str = "",
+        before: str = "", limit: int = 50,
     ) -> list[Entry]:
         """The tenant's jobs, latest first, from the one after `before` on.
 
@@ -191,7 +185,7 @@ class Store:
             if before:
                 last = session.get(Job, before)
                 if last is None or last.tenant != tenant:
-                    raise LookupError(f"there is no check {before} to go on from")
+                    raise LookupError(f"there is no check {before} to continue from")
                 at = sa.tuple_(sa.literal(last.created), sa.literal(last.id))
                 asked = asked.where(sa.tuple_(Job.created, Job.id) < at)
             asked = asked.order_by(Job.created.desc(), Job.id.desc()).limit(limit)
@@ -248,9 +242,7 @@ class Store:
             work.lease = self.database.clock(session) + lease_s
             work.started, work.starts, work.step = time.time(), work.starts + 1, ""
             question = json.loads(work.question)
-            return Taken(
-                work.digest, model.form, model.content, question, work.failures, work.created
-            )
+            return Taken(work.digest, model.form, model.content, question, work.failures, work.created)
 
     def renew(self, owner: str, digest: str, lease_s: float, step: str) -> bool:
         """Says that the owner is alive and where it is; False where the work is no longer its own."""
@@ -292,7 +284,7 @@ class Store:
             for work in works:
                 work.owner, work.lease, work.step = "", 0.0, ""
                 if work.starts >= MAX_STARTS:
-                    reason = f"it was begun {work.starts} times, and each time the service ended before it"
+                    reason = f"it was started {work.starts} times, and each time the service stopped first"
                     work.state, work.finished = State.FAILED, time.time()
                     work.problem = json.dumps({"kind": "crash", "problem": reason, "hint": ""})
                 else:

@@ -13,7 +13,7 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 
 class State(StrEnum):
-    """Where a work stands. `done` has a report; `failed` says why there is none."""
+    """The progress of a work. `done` has a report; `failed` has the reason why it has none."""
 
     QUEUED = "queued"
     RUNNING = "running"

@@ -30,7 +30,7 @@ from ...checking.clock import Clock
 from ...checking.replay import OTHERS, Inconclusive, Outcome, Ran, RunRefused, by_rules
 
 HOW: Final = "on torch's kernels for tensors without data"
-LENIENT: Final = "torch's kernels for tensors without data accept it, but check less than those that compute"
+LENIENT: Final = "torch's kernels accept it for tensors without data, but check less than real kernels"
 CALLS: Final = 50_000
 """This many kernels may be called for all examples of a check. It is a count: time decides no verdict."""
 NEVER: Final = frozenset({"from_file", "save"})
@@ -84,7 +84,7 @@ class OnKernels:
     def _tried(self, path: Path, sizes: Mapping[str, int]) -> Outcome:
         self.left -= len(path.program.nodes)
         if self.left < 0:
-            return Inconclusive(f"it would be more than {CALLS} calls of kernels with those before")
+            return Inconclusive(f"it would take more than {CALLS} calls of kernels")
         return by_kernels(path, sizes)
 
 
@@ -131,9 +131,7 @@ def _line(error: Exception) -> str:
 # ---- calls
 
 
-def _called(
-    node: Node, values: Mapping[int, Any], sizes: Mapping[str, int], path: Path
-) -> Sequence[Any]:
+def _called(node: Node, values: Mapping[int, Any], sizes: Mapping[str, int], path: Path) -> Sequence[Any]:
     """The leaves of what a call gives back. Raises NotTried, and what the kernel raises."""
     if node.given:
         raise NotTried(f"{node.op} is called under a condition")
@@ -148,7 +146,7 @@ def _called(
     else:
         results = [path.values[id] for id in node.results]
         if not all(isinstance(result, int | float) for result in results):
-            raise NotTried(f"{node.op} is none of ATen's operators")
+            raise NotTried(f"{node.op} is not an operator of ATen")
     if len(results) != len(node.results):
         raise NotTried(f"{node.op} gives {len(results)} values where the program has {len(node.results)}")
     return results
@@ -269,11 +267,11 @@ def _made(value: Any) -> Any:
         case Tensor(shape, dtype, layout):
             named = _named().get(dtype or "float32")
             if named is None or layout in LOOSE or not all(isinstance(d, int) for d in shape):
-                raise NotTried(f"it is not known how {value} lies in memory")
+                raise NotTried(f"the memory layout of {value} is not known")
             if isinstance(layout, tuple):
                 return torch.empty_strided(shape, layout, dtype=named, device="meta")  # type: ignore[arg-type]
             return torch.empty(shape, dtype=named, device="meta")  # type: ignore[arg-type]
-    raise NotTried(f"nothing is known of an input but {value}")
+    raise NotTried(f"only {value} is known of an input")
 
 
 def _argument(argument: Any, values: Mapping[int, Any], sizes: Mapping[str, int]) -> Any:

@@ -118,7 +118,7 @@ def answer(
     except RecursionError:
         return _failed("input", "the program is nested too deeply to be read")
     except MemoryError:
-        return _failed("memory", "the memory of a check does not hold it")
+        return _failed("memory", "the program does not fit into the memory of a check")
     except Exception as error:  # noqa: BLE001 (a defect of ours is told, and is the end of one check alone)
         return _failed("crash", f"anyshape failed: {type(error).__name__}: {error}", "please report it")
 
@@ -183,7 +183,7 @@ def _examined(target: Target, question: Question, tell: Tell) -> Examined:
 def _on_kernels(source: Source) -> Source:
     from .kernels import OnKernels
 
-    assert isinstance(source, TracedSource | RecordedSource), "no code of a user's runs in a service"
+    assert isinstance(source, TracedSource | RecordedSource), "a service runs no code of users"
     return OnKernels(source)
 
 

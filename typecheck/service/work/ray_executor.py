@@ -73,7 +73,7 @@ class RayExecutor:
                     step, look, heard = ray.get(look), self._seat.look.remote(), time.monotonic()
                 if time.monotonic() - heard > START_S:
                     self.close()
-                    return Broke("crash", f"nothing was heard of its node within {START_S:.0f} s")
+                    return Broke("crash", f"its node did not answer within {START_S:.0f} s")
                 if not stopped and not watch(step):
                     self._seat.stop.remote()
                     stopped = True

@@ -41,13 +41,8 @@ class Runner:
     """The workers of one service."""
 
     def __init__(
-        self,
-        store: Store,
-        settings: Settings,
-        make: Callable[[], Executor],
-        metrics: Metrics,
-        traces: Traces,
-        tell: Tell,
+        self, store: Store, settings: Settings, make: Callable[[], Executor], metrics: Metrics,
+        traces: Traces, tell: Tell,
     ) -> None:
         self.store, self.settings, self.metrics, self.traces, self.tell = (
             store, settings, metrics, traces, tell,
@@ -170,7 +165,7 @@ class Runner:
         while not self._stopping.wait(min(SWEEP_S, self.settings.lease_s / 2)):
             try:
                 if resumed := self.store.resume():
-                    log("works of a service that is gone are queued again", works=resumed)
+                    log("checks of a service that has stopped are queued again", works=resumed)
                     self.wake()
                 if time.monotonic() > due:
                     while not self._stopping.is_set() and self.store.expire(self.settings.retention_days):

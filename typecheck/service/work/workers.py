@@ -160,7 +160,7 @@ class Worker:
                 return process
             if not watch(""):
                 return None
-        raise TimeoutError(f"nothing was heard of it within {START_S:.0f} s")
+        raise TimeoutError(f"it did not answer within {START_S:.0f} s")
 
     def _arguments(self, limits: CheckLimits) -> list[str]:
         return ["targets"] if self.targets else ["models", str(limits.memory_mb)]
