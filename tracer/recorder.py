@@ -165,6 +165,10 @@ class Recorder(Ledger, ABC):
         """Returns a parameter, a buffer or a constant with its value and its reference."""
 
     @abstractmethod
+    def requires_gradients(self, tensor: torch.Tensor) -> bool:
+        """Returns whether a tensor requires gradients; where that is not known, both are tried."""
+
+    @abstractmethod
     def memory_of(self, tensor: torch.Tensor) -> Any:
         """Returns the memory of a tensor; None for a real one without strides."""
 

@@ -118,9 +118,11 @@ def constant_pad_nd(c: Context, input: Tensor, pad: Shape, value: Any = 0) -> Te
             all_of((ge(n + left, 0), ge(n + right, 0), ge(shape[axis], 0))),
             f"padding of {left} and {right} crops more than the {n} that are there",
         )
-    # What only crops keeps its strides.
-    grows = input.rank not in (4, 5) and any(c.at_least(p, 1) for p in pad)
-    layout = Layout.CONTIGUOUS if grows else like_input(c, input, tuple(shape))
+    grows = any(c.at_least(p, 1) for p in pad)
+    fresh = grows and input.rank not in (4, 5)
+    layout = Layout.CONTIGUOUS if fresh else like_input(c, input, tuple(shape))
+    if layout is Layout.CONTIGUOUS and not grows and any(p != 0 for p in pad):
+        layout = Layout.ROW_MAJOR  # what only crops keeps its strides along dims of size 1
     return Tensor(tuple(shape), input.dtype, layout)
 
 

@@ -23,6 +23,9 @@ TURNED = T("a b c", permute=(2, 0, 1))
 MIXED = [
     Case("expand", X.expand, (T("a b"), D("x"), D("y"))),
     Case("expand", X.expand, (T("a b"), D("x"), D("y-1"), D("z-1")), where="y z"),
+    Case("expand", X.expand, (T("a b"), D("x-2"), D("y-2"))),
+    Case("expand", X.expand, (T("a b"), D("x-2"), D("y-2"), D("z-2"))),
+    Case("broadcast_to", torch.broadcast_to, (T("a b"), (D("x-2"), -1))),
     Case("expand", X.expand, (T("a b", permute=(1, 0)), (-1, D("x")))),
     Case("expand_as", X.expand_as, (T("a 1"), T("x y z"))),
     Case("broadcast_to", torch.broadcast_to, (T("a b"), (D("x"), D("y"), -1))),

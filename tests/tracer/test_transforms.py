@@ -405,3 +405,20 @@ def test_modules_without_source_have_no_rule() -> None:
             return self.inner(x)  # type: ignore[no-any-return]
 
     assert [finding.code for finding in check(Traced(), "x: [b, h]").findings] == ["no-rule"]
+
+
+def test_constants_that_a_transform_wraps_are_left_aside() -> None:
+    def target(x: Tensor) -> Tensor:
+        return torch.func.jacrev(lambda z: (z * x[0]).sin())(torch.ones(4))
+
+    report = check(target, "x: [n, 4]")
+    assert report.verdict == "unknown"
+    assert [f.code for f in report.findings] == ["incomplete"], report.to_text()
+
+
+def test_gradients_beside_constants() -> None:
+    def target(x: Tensor) -> Tensor:
+        y = torch.nn.functional.conv1d(x[:, None], torch.ones(1, 1, 3))[:, 0]
+        return torch.func.grad(lambda z: z.sum())(y.sum())
+
+    assert check(target, "x: [n, 4]").verdict == "proved"

@@ -154,6 +154,39 @@ def test_what_data_alone_decide_refuses_no_sizes(
     assert "contradicted" not in {f.code for f in report.findings}
 
 
+def both_signs(x: Tensor) -> Tensor:
+    assert (x > 1).all()
+    assert (x < 0).all()
+    return x
+
+
+def no_sign(x: Tensor) -> Tensor:
+    if x.sum() > 0:
+        raise ValueError("positive")
+    if x.sum() <= 0:
+        raise ValueError("not positive")
+    return x.view(-1, 2)
+
+
+def one_sign_or_another(x: Tensor) -> Tensor:
+    if x.sum() > 0:
+        assert (x > -1).all()
+        assert (x < 1).all()
+    return x
+
+
+@pytest.mark.parametrize("target, exact", [
+    (both_signs, False), (no_sign, False), (one_sign_or_another, True), (not_a_number, True),
+])  # fmt: skip
+def test_checks_that_data_have_to_pass_together_are_no_proof_without_a_run(
+    target: Callable[[Tensor], Tensor], exact: bool
+) -> None:
+    report = check(target, "x: float32[b, h]", replay=False)
+    assert report.accepts.exact == exact, report.to_text()
+    assert (report.verdict == "proved") == exact
+    assert (Code.INCOMPLETE in {f.code for f in report.findings}) != exact
+
+
 @pytest.mark.parametrize("target, verdict, accepts, told", [
     (lambda x: x[torch.randint(0, 2 * len(x), (5,))[0]], "refined", "False", True),
     (lambda x: x[x.argmax() + 1], "refined", "False", True),

@@ -87,7 +87,14 @@ from ..host.modules import buffers_of, parameters_of
 from ..host.operators import OpOverload, qualified_name, schema_of
 from ..host.patches import Patch, together
 from ..host.surroundings import seed, surroundings_kept
-from ..host.tensors import CALLS_WITH_OVERRIDES, FakeTensor, all_modes_off, overrides_off, storage_id
+from ..host.tensors import (
+    CALLS_WITH_OVERRIDES,
+    FakeTensor,
+    all_modes_off,
+    is_of_transform,
+    overrides_off,
+    storage_id,
+)
 from ..patches import autocast
 from ..patches.blame import has_attributes, is_ours, is_programs
 from ..patches.caches import forgetting
@@ -132,6 +139,7 @@ from ..values.symbolic import (
 )
 from ..values.texts import Message, matters
 from .fallback import estimated, leaves
+from .gradients import Gradients
 from .guesses import without_idle
 from .held import Held
 from .memory import OWNING, PLAIN, STRIDING, are_one, is_view, remember, storage
@@ -457,10 +465,7 @@ class Recording(Recorder):
         self._made: list[BranchDecision] = []
         self.overwritten: dict[int, tuple[torch.Tensor, SymbolicTensor]] = {}
         """Real tensors that the program has written into, each with its present stand-in, by identity."""
-        self.without_gradients: set[int] = set()
-        """Real tensors that the program lets require no gradients, by identity."""
-        self.with_gradients: set[int] = set()
-        """The values that the program lets require gradients, by reference."""
+        self.gradients = Gradients(self)
         self.followed: set[int] = set()
         """The memories of real tensors of which the elements were noted, as `_placed` names them."""
         self.copies: list[tuple[torch.Tensor, torch.Tensor]] = []
@@ -975,7 +980,7 @@ class Recording(Recorder):
         if isinstance(func, OpOverload):
             return self.operator(spelling, args, kwargs)
         if name == "requires_grad_":
-            self.asks_for_gradients(*args, **kwargs)
+            self.gradients.asked(args[0], *args[1:] or kwargs.values() or (True,))
         question = QUESTIONS.get(name) or listed.QUESTIONS.get(name)
         if question is not None and args and isinstance(args[0], SymbolicTensor):
             return question(self, *args, **kwargs)
@@ -1001,6 +1006,7 @@ class Recording(Recorder):
             tensor.value, tensor.ref = data.value, data.ref
             tensor.lies_in(Within(data.memory, 0))
         elif how == "__set__" and name == "requires_grad" and isinstance(tensor, SymbolicTensor):
+            self.gradients.asked(tensor, args[1])
             QUESTIONS["requires_grad_"](self, tensor, args[1])
         return None
 
@@ -1025,14 +1031,14 @@ class Recording(Recorder):
             written = _written(op, args, kwargs)
         if written is not None and torch.is_grad_enabled() and op not in NO_WRITES:
             self._require_no_leaf(op, written)
-            if kwargs.get("out") is not None and self._may_require_gradients(args, written):
-                self._approximate(f"{op} has no `out=` where an operand requires gradients")
+            if kwargs.get("out") is not None:
+                self._require_no_gradients(op, args, written)
         call = CallKey(self, spelling, args, kwargs)
         known = self.generator.known
         key = call.key, *known.origins(call.values)
         found = known.repeated.get(key)
         if found is not None and not self.loops.ended:
-            return self._repeat(found, call, args)
+            return self._begun(self._repeat(found, call, args), kwargs)
         if op in listed.LISTED and (several := listed.LISTED[op](args, kwargs)) is not None:
             return several
         args, kwargs, counts = counted(self, op, args, kwargs)
@@ -1099,9 +1105,14 @@ class Recording(Recorder):
             self._overwrites(target, self.nodes[index])
         if is_view(op, arguments):
             remember(self.nodes[index], args, before_call, lifted)
-        if kwargs.get("requires_grad") is True and isinstance(lifted, SymbolicTensor):
-            lifted.memory.is_leaf = True
-        return lifted
+        return self._begun(lifted, kwargs)
+
+    def _begun(self, made: Any, kwargs: dict[str, Any]) -> Any:
+        """Returns the result of a call, noted as a leaf if it was asked to require gradients."""
+        if kwargs.get("requires_grad") is True and isinstance(made, SymbolicTensor):
+            made.memory.is_leaf = True
+            self.gradients.asked(made, True)
+        return made
 
     def _handles_warnings_otherwise(self) -> bool:
         """Returns whether a warning shows other effects than at the beginning of the run."""
@@ -1115,31 +1126,21 @@ class Recording(Recorder):
             if isinstance(tensor, SymbolicTensor) and tensor._memory and tensor._memory.is_of_leaf():
                 self.require(False, f"{op} writes into a leaf that requires gradients, outside of no_grad")
 
-    def asks_for_gradients(self, tensor: torch.Tensor, requires_grad: bool = True) -> None:
-        """Notes that the program has let a tensor require gradients, or not; to a real one that is done in a
-        copy.
-        """
-        if isinstance(tensor, SymbolicTensor):
-            (self.with_gradients.add if requires_grad else self.with_gradients.discard)(tensor.ref.id)
-        else:
-            (self.without_gradients.discard if requires_grad else self.without_gradients.add)(id(tensor))
+    def _require_no_gradients(self, op: str, operands: tuple[Any, ...], out: Any) -> None:
+        """Requires that neither the operands nor the `out=` of a call require gradients."""
+        tensors = [leaf for leaf in leaves((operands, out)) if isinstance(leaf, torch.Tensor)]
+        required = self.gradients.required(tensors)
+        reason = f"{op} has no `out=` where an operand requires gradients"
+        if required:
+            self.require(False, reason)
+        elif required is None:
+            self._approximate(reason)
 
-    def _may_require_gradients(self, operands: tuple[Any, ...], out: Any) -> bool:
-        """Returns whether the operands of a call into an `out=` may be computed from what requires gradients,
-        as far as that can matter: only floats have some.
-        """
-        kinds = [leaf.dtype for leaf in leaves((out,)) if isinstance(leaf, torch.Tensor)]
-        if not any(kind.is_floating_point or kind.is_complex for kind in kinds):
-            return False
-        given = [leaf for leaf in leaves(operands) if isinstance(leaf, torch.Tensor)]
-        if any(isinstance(t, SymbolicTensor) and t._memory and t._memory.is_of_leaf() for t in given):
-            return True
-        wanted = {self._ref(tensor).id for tensor in given}
-        for node in reversed(self.nodes):
-            if node.op != "detach" and not wanted.isdisjoint(node.results):
-                wanted |= {ref.id for _, argument in node.args for ref in refs(argument)}
-        real = (ref.id for tensor, _, ref in self.real.values() if views_leaf(tensor))
-        return not wanted.isdisjoint({*self.with_gradients, *real})
+    def requires_gradients(self, tensor: torch.Tensor) -> bool:
+        required = self.gradients.required([tensor])
+        if required is None:
+            return self.guess("whether a tensor requires gradients is not known")
+        return required
 
     def _ask(
         self, op: str, args: tuple[Value, ...], kwargs: dict[str, Value]
@@ -1350,6 +1351,8 @@ class Recording(Recorder):
         """
         found = self.real.get(id(tensor))
         if found is None:
+            if is_of_transform(tensor):
+                self.give_up("a transform makes another tensor of a constant that meets one without data")
             if type(tensor) in PLAIN_TENSORS:
                 known = value_of(tensor)
             else:  # a subclass may override what is asked of it
@@ -1360,6 +1363,7 @@ class Recording(Recorder):
                 kind = "meta_" if tensor.is_meta else CONSTANT  # a meta tensor holds data that are not there
                 name, known = f"{kind}{len(self.real)}", with_numbers(known, tensor)
             found = self.real[id(tensor)] = tensor, known, self.new_input(name, known, parameter=True)
+            self.gradients.used(tensor, found[2].id)
             if name.startswith(CONSTANT) and is_identity(tensor):
                 self.generator.contents.are_identities(known, found[2].id)
             count = None if id(tensor) in self.subject.parameters else number_of_true(tensor)
@@ -1455,7 +1459,7 @@ class Recording(Recorder):
         """Returns a symbolic tensor for a real one, in its memory."""
         symbolic = self.lifted(tensor)
         if (memory := self.memory_of(tensor)) is not None:
-            memory.is_leaf = id(tensor) not in self.without_gradients and views_leaf(tensor)
+            memory.is_leaf = self.gradients.of_real(tensor) and views_leaf(tensor)
             symbolic.lies_in(memory)
         return symbolic
 
@@ -1495,6 +1499,8 @@ class Recording(Recorder):
                 value = self.generator.again(value)
             ref = self.new_value(value)
             results.append(ref.id)
+            if not torch.is_grad_enabled():
+                self.gradients.made_without.add(ref.id)
             if isinstance(written, SymbolicTensor):
                 written.value, written.ref = value, ref
                 return written
@@ -1533,9 +1539,9 @@ class _Placed(NamedTuple):
 
 
 def _placed(tensor: torch.Tensor) -> _Placed | None:
-    """Returns the place of a real tensor, None for one without strides."""
+    """Returns the place of a real tensor, None for one without strides, or made of another by a transform."""
     with overrides_off():  # a subclass may refuse to tell, such as a parameter without sizes yet
-        if tensor.layout is not torch.strided:
+        if tensor.layout is not torch.strided or is_of_transform(tensor):
             return None
         stored = tensor.untyped_storage()
         return _Placed(stored, int(tensor.storage_offset()), stored.data_ptr() or storage_id(stored))
@@ -1667,7 +1673,7 @@ class _Mode(TorchFunctionMode):
             return self.run.call(func, args, kwargs)
         name = getattr(func, "__name__", "")
         if name == "requires_grad_":
-            self.run.asks_for_gradients(*args, **kwargs)
+            self.run.gradients.asked(args[0], *args[1:] or kwargs.values() or (True,))
         if is_drawn(func, name, args, kwargs):
             return self.run.call(func, args, kwargs)
         if self.run.followed and any(map(self.run.follows, destinations(func, args, kwargs))):

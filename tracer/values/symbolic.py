@@ -656,6 +656,16 @@ def requires_grad(run: Recorder, x: SymbolicTensor, requires_grad: bool = True) 
     return x
 
 
+def gradient_function(run: Recorder, x: SymbolicTensor) -> None:
+    """Returns None, as of a tensor that requires no gradients, or is a leaf."""
+    if not is_leaf(run, x):
+        run.give_up("the function of a gradient is asked for")
+
+
+def is_leaf(run: Recorder, x: SymbolicTensor) -> bool:
+    return x.memory.itself().is_leaf or not run.requires_gradients(x)
+
+
 def _nothing(run: Recorder, x: SymbolicTensor, *args: Any, **kwargs: Any) -> None:
     return None
 
@@ -668,8 +678,9 @@ ATTRIBUTES: dict[str, Callable[..., Any]] = {
     "is_sparse": lambda run, x: layout_of(run, x) is torch.sparse_coo,
     "is_sparse_csr": lambda run, x: layout_of(run, x) is torch.sparse_csr,
     "grad": _nothing,
-    "grad_fn": _nothing,
-    "is_leaf": lambda run, x: True,
+    "requires_grad": lambda run, x: run.requires_gradients(x),
+    "grad_fn": gradient_function,
+    "is_leaf": is_leaf,
     "itemsize": lambda run, x: x.dtype.itemsize,
     "nbytes": lambda run, x: numel(run, x) * x.dtype.itemsize,
     "names": lambda run, x: (None,) * len(shape(run, x)),
@@ -735,7 +746,7 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
 
 PLAIN_ATTRIBUTES = frozenset(
     """
-    dtype device requires_grad is_cuda is_cpu is_meta is_quantized is_nested
+    dtype device is_cuda is_cpu is_meta is_quantized is_nested
     is_mkldnn is_xpu is_mps is_ipu is_xla is_vulkan is_maia is_mtia output_nr _version
     _backward_hooks name retains_grad
     """.split()

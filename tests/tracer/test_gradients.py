@@ -1,0 +1,143 @@
+"""Questions about gradients, compared with eager runs."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from anyshape import check
+from anyshape.constraints.ir.program import Node
+from anyshape.tracer.recording.gradients import Gradients
+from anyshape.typecheck.checking.api import examine
+
+
+def asked(x: Tensor) -> Tensor:
+    return x.requires_grad_()
+
+
+def assigned(x: Tensor) -> Tensor:
+    y = x.clone()
+    y.requires_grad = True
+    return y[0]
+
+
+def twice(x: Tensor) -> Tensor:
+    y = asked(x) * 2
+    x.requires_grad_(False)
+    return y
+
+
+def no_more(x: Tensor) -> Tensor:
+    asked(x).requires_grad_(False)
+    return x * 2
+
+
+class Added(nn.Module):
+    """Writes a parameter into a tensor by a function, and returns that or a view of it."""
+
+    def __init__(self, write: Callable[[Tensor, Tensor], Any], result: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.w = nn.Parameter(torch.ones(3))
+        self.write, self.result = write, result
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = torch.zeros(x.shape)
+        self.write(y, self.w)
+        return self.result(y)
+
+
+MADE: list[Callable[[Tensor], Tensor]] = [
+    lambda x: x,
+    asked,
+    assigned,
+    twice,
+    no_more,
+    lambda x: asked(x.clone()),
+    lambda x: asked(x).detach() + 1,
+    lambda x: asked(x).data,
+    lambda x: torch.zeros(x.shape, requires_grad=True),
+    lambda x: torch.zeros(x.shape, requires_grad=True).view(-1).exp().sum(),
+    lambda x: torch.zeros_like(asked(x)) + 1,
+    lambda x: asked(x) > 0,
+    lambda x: asked(x).argmax(1),
+    lambda x: torch.cat([x, asked(x.clone())]),
+    nn.Linear(3, 3),
+    nn.Linear(3, 3).requires_grad_(False),
+    Added(lambda y, w: y.add_(w), lambda y: y[:1]),
+    Added(lambda y, w: y.__setitem__(0, w), lambda y: y),
+    Added(lambda y, w: y.__setitem__(0, w.detach()), lambda y: y),
+    Added(lambda y, w: w * 2, lambda y: y),
+]
+"""Makers of tensors that require gradients, or none."""
+
+
+class Asking(nn.Module):
+    """Returns other shapes where the question is answered by yes."""
+
+    def __init__(self, make: Callable[[Tensor], Tensor], question: Callable[[Tensor], Any]) -> None:
+        super().__init__()
+        self.make, self.question = make, question
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.zeros(2) if self.question(self.make(x)) else torch.zeros(3)
+
+
+@pytest.mark.parametrize("question", [lambda y: y.requires_grad, lambda y: y.is_leaf])
+@pytest.mark.parametrize("make", MADE)
+def test_questions_are_answered_as_in_an_eager_run(
+    make: Callable[[Tensor], Tensor], question: Callable[[Tensor], Any]
+) -> None:
+    target = Asking(make, question)
+    report = check(target, "x: float32[b, 3]")
+    assert report.verdict == "proved"
+    assert [str(output.value) for output in report.outputs] == [f"float32[{len(target(torch.ones(2, 3)))}]"]
+
+
+WRITTEN: list[Callable[[Tensor], Any]] = [
+    lambda x: torch.add(x, 1, out=torch.zeros(x.shape)),
+    lambda x: torch.add(asked(x), 1, out=torch.zeros(x.shape)),
+    lambda x: torch.add(asked(x).detach(), 1, out=torch.zeros(x.shape)),
+    lambda x: torch.mul(x, torch.ones(3, requires_grad=True) * 2, out=torch.zeros(x.shape)),
+    lambda x: torch.mul(x, 2, out=torch.zeros(x.shape, requires_grad=True) * 2),
+]
+
+
+@pytest.mark.parametrize("target", WRITTEN)
+def test_an_out_takes_no_gradients(target: Callable[[Tensor], Any]) -> None:
+    try:
+        target(torch.ones(2, 3))
+        runs = True
+    except RuntimeError:
+        runs = False
+    assert check(target, "x: float32[b, 3]").verdict == ("proved" if runs else "refuted")
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        Added(lambda y, w: None, lambda y: torch.no_grad()(lambda: y * asked(y.clone()))()),
+        lambda x: torch.special.i1(asked(x)),
+    ],
+)
+def test_what_is_not_known_is_said(make: Callable[[Tensor], Tensor]) -> None:
+    report = check(Asking(make, lambda y: y.requires_grad), "x: float32[b, 3]", replay=False)
+    assert not report.accepts.exact or report.verdict == "unknown"
+
+
+def test_each_node_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at: list[Node] = []
+    made = Gradients._made
+    monkeypatch.setattr(Gradients, "_made", lambda self, node: (looked_at.append(node), made(self, node))[1])
+
+    def chain(x: Tensor) -> Tensor:
+        y = torch.zeros(x.shape)
+        for _ in range(40):
+            torch.add(y, x, out=y)
+        return y
+
+    found = examine(chain, "x: float32[b, 3]", replay=False)
+    assert found.report.verdict == "proved"
+    assert 40 <= len(looked_at) <= len(found.system.paths[0].program.nodes)

@@ -1,0 +1,144 @@
+"""Determines which values of a run require gradients.
+
+A result requires some if an operand does, unless it was computed where gradients are disabled. The nodes of a
+run are looked at once, in their order, when the program asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import torch
+
+from ...constraints.ir.language import Tensor
+from ...constraints.ir.opnames import is_in_place
+from ...constraints.ir.program import Node, refs
+from ..host.tensors import overrides_off
+from ..recorder import Recorder
+from ..values.symbolic import SymbolicTensor
+from .memory import VIEWS
+
+_PASSING: Final = (VIEWS - {"detach"}) | frozenset(
+    """
+    add sub mul div rsub rdiv neg abs pow square sqrt rsqrt reciprocal exp expm1 log log1p sin cos tanh
+    sigmoid relu relu6 gelu silu mish elu selu leaky_relu softplus hardtanh erf where clamp masked_fill
+    clone copy setitem index_put index_select gather take cat stack repeat roll flip linear matmul mm
+    bmm addmm baddbmm conv1d conv2d conv3d embedding softmax log_softmax sum mean var std prod cumsum
+    layer_norm rms_norm group_norm batch_norm dropout scaled_dot_product_attention pad avg_pool1d
+    avg_pool2d max_pool1d max_pool2d mse_loss l1_loss cross_entropy nll_loss tril triu
+    """.split()
+)
+"""Operators whose results surely require gradients if an operand does; of others that is not known."""
+_STOPPING: Final = frozenset(
+    """
+    detach zeros_like ones_like empty_like full_like rand_like randn_like randint_like new_zeros new_ones
+    new_full new_empty new_tensor
+    """.split()
+)
+"""Operators whose results require none."""
+
+
+class Gradients:
+    """The values of a run that require gradients."""
+
+    def __init__(self, run: Recorder) -> None:
+        self._run = run
+        self._asked: dict[int, bool] = {}
+        """Whether the program lets a real tensor require some, by identity."""
+        self.made_without: set[int] = set()
+        """Values that were made where gradients are disabled."""
+        self._known: dict[int, bool | None] = {}
+        """Of each value that was looked at, whether it requires some; None where that is not known."""
+        self._leaves: set[int] = set()
+        """The values that begin to require gradients."""
+        self._written: set[int] = set()
+        """The values that were written into."""
+        self._next = self._next_input = 0
+        """The first node and the first input that were not looked at."""
+        self._last: Node | None = None
+        """The last node that was looked at."""
+
+    def asked(self, tensor: torch.Tensor, requires: bool) -> None:
+        """Notes that the program lets a tensor require gradients from now on, or not."""
+        self._advance()
+        if isinstance(tensor, SymbolicTensor):
+            self._begins(tensor.ref.id, requires)
+            return
+        self._asked[id(tensor)] = requires
+        if id(tensor) in self._run.real:
+            self._begins(self._run.real[id(tensor)][2].id, requires)
+
+    def used(self, tensor: torch.Tensor, ref: int) -> None:
+        """Notes the reference of a real tensor."""
+        if self.of_real(tensor):
+            self._begins(ref, True)
+
+    def of_real(self, tensor: torch.Tensor) -> bool:
+        """Returns whether a real tensor requires gradients."""
+        with overrides_off():
+            return self._asked.get(id(tensor), tensor.requires_grad)
+
+    def _begins(self, ref: int, requires: bool) -> None:
+        (self._leaves.add if requires else self._leaves.discard)(ref)
+        self._known[ref] = requires
+
+    def required(self, tensors: Iterable[torch.Tensor]) -> bool | None:
+        """Returns whether any of the tensors requires gradients; None where that is not known."""
+        self._advance()
+        found = [self._of(tensor) for tensor in tensors]
+        return True if True in found else None if None in found else False
+
+    def _of(self, tensor: torch.Tensor) -> bool | None:
+        if not isinstance(tensor, SymbolicTensor):
+            return self.of_real(tensor)
+        if not (tensor.dtype.is_floating_point or tensor.dtype.is_complex):
+            return False
+        found = self._value(tensor.ref.id)
+        shared = () if tensor._memory is None else tensor._memory.whole().tensors
+        others = {other.ref.id for other in (other() for other in shared) if other is not None}
+        if found is False and any(self._value(ref) is not False for ref in others & self._written):
+            return None  # perhaps it is a view of what was written into
+        return found
+
+    def _value(self, ref: int) -> bool | None:
+        """Returns whether a value requires gradients: one that no node has made may if anything does."""
+        return self._known.get(ref, None if self._leaves else False)
+
+    def _advance(self) -> None:
+        """Looks at the nodes that have come since. Where nodes were taken back, nothing is known any more."""
+        nodes, inputs = self._run.nodes, self._run.inputs
+        if self._next and (self._next > len(nodes) or nodes[self._next - 1] is not self._last):
+            self._known.clear()
+            self._next = len(nodes)
+        for given in inputs[self._next_input :]:
+            self._known.setdefault(given.id, False)
+        self._next_input = len(inputs)
+        for node in nodes[self._next :]:
+            found = self._made(node)
+            for ref in node.results:
+                value = self._run.values.get(ref)
+                kind = getattr(torch, value.dtype) if isinstance(value, Tensor) and value.dtype else None
+                counts = kind is None or kind.is_floating_point or kind.is_complex
+                self._known[ref] = found if counts else False
+            if node.op == "setitem" or is_in_place(node.op):
+                self._into(node, found)
+        self._next = len(nodes)
+        self._last = nodes[-1] if nodes else None
+
+    def _made(self, node: Node) -> bool | None:
+        """Returns whether the results of a node require gradients, if they are floats."""
+        found = {self._value(ref.id) for _, argument in node.args for ref in refs(argument)}
+        if node.op in _STOPPING or found <= {False}:
+            return False
+        op = node.op[:-1] if is_in_place(node.op) else node.op
+        surely = True in found and op in _PASSING and self.made_without.isdisjoint(node.results)
+        return True if surely else None
+
+    def _into(self, node: Node, found: bool | None) -> None:
+        """Notes what a node has written into, which requires gradients then if a result would."""
+        self._written.update(node.results)
+        if node.op == "setitem":
+            for ref in refs(node.args[0][1]):
+                self._known[ref.id] = found
+                self._written.add(ref.id)
