@@ -50,7 +50,7 @@ def with_elements(
     usual: Callable[[Tensor], tuple[Formula, Formula]] = nothing_usual,
 ) -> Any:
     """Returns the result with the facts about its elements, where sizes alone decide them, or bound them."""
-    places = subscripts.follow(op, named, result)
+    places = subscripts.follow(op, named, result, is_free)
     if places is not None:
         return places
     if type(result) is tuple:

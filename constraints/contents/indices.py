@@ -296,7 +296,8 @@ def require_followed(
     for needed, by_data in found:
         if needed is None:
             return False
-        if not c.certain(needed := any_of((needed, *empty))):
+        none = map(c.with_all_true, empty) if by_data else empty
+        if not c.certain(needed := any_of((needed, *none))):
             c.require(needed, reason, error, by_data=by_data)
     return True
 
@@ -350,6 +351,7 @@ def _require(
     With slack a number may be one less than its piece says, as long as it is not negative.
     """
     bottom = -size if wraps else 0
+    empty = [*map(c.with_all_true, empty)] if pieces.by_data else empty
     for piece in pieces.pieces:
         nowhere = [*empty, negate(piece.given)]
         ends = None if piece.term is None else corners(piece.term, piece.indices, c.at_least)

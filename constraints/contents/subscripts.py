@@ -6,53 +6,53 @@ each lies inside.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
 from msgspec import structs
 
 from ..ir.language import Slice, Span, Subscripts, Tensor, Value
-from ..terms.dims import Dim, Term
+from ..terms.dims import Term
 
 Named = Mapping[str, Any]
 
 
-def _found(op: str, named: Named, result: Value) -> Value | None:
+def _found(op: str, named: Named, result: Value, is_free: Callable[[Tensor], bool]) -> Value | None:
     """Returns the indices that a call finds, with the facts about them; None where it finds none."""
-    input = named.get("input")
-    if not isinstance(input, Tensor) or not input.shape:
+    alone = op == "where" and isinstance(result, tuple)  # `torch.where(mask)`
+    input = named.get("condition" if alone else "input")
+    if not isinstance(input, Tensor) or not input.shape or not (alone or op in FINDING):
         return None
-    if op not in FINDING:
-        return None
+    known = Subscripts(input.shape, 0, is_free(input))
     if isinstance(result, tuple):
-        return tuple(_column(t, n, 0) for t, n in zip(result, input.shape, strict=False))
-    return _places(result, Subscripts(input.shape, 0))
+        return tuple(_column(t, known, axis) for axis, t in enumerate(result))
+    return _places(result, known)
 
 
 def _has_subscripts(value: Value) -> bool:
     return type(value) is Tensor and type(value.elements) is Subscripts
 
 
-def follow(op: str, named: Named, result: Value) -> Value | None:
+def follow(op: str, named: Named, result: Value, is_free: Callable[[Tensor], bool]) -> Value | None:
     """The result of a call that finds such places, or is given them, with what is known of it; None where it
     is another, or one of which the laws of its operator say what becomes of indices within bounds.
     """
     if not any(map(_has_subscripts, named.values())):
-        return _found(op, named, result)
+        return _found(op, named, result, is_free)
     input = named.get("input")
     if not isinstance(input, Tensor) or not isinstance(known := input.elements, Subscripts):
         return result
     match op, named:
         case "getitem", {"index": tuple((Slice() as rows, int(column)))} if rows == Slice():
-            return _column(result, known.shape[column], known.added)
+            return _column(result, known, column)
         case "getitem" | "select", {"index": int(column)} if input.rank == 1:
-            return _column(result, known.shape[column], known.added)
+            return _column(result, known, column)
         case "getitem" | "select", {"index": int() | Term() | Tensor(dtype="int64") | Slice()}:
             rowwise = named.get("dim", 0) == 0 and input.rank == 2
-            return _places(result, known) if rowwise else result
+            return _places(result, replace(known, attained=False)) if rowwise else result
         case "index_select", {"dim": 0}:
-            return _places(result, known)
+            return _places(result, replace(known, attained=False))
         case "add" | "sub", {"other": int(number)} if named.get("alpha", 1) == 1:
             return _places(result, replace(known, added=known.added + (number if op == "add" else -number)))
     return _places(result, known) if op in KEEPING else None
@@ -64,10 +64,12 @@ def _places(result: Value, known: Subscripts) -> Value:
     return structs.replace(result, elements=known)
 
 
-def _column(result: Value, size: Dim, added: int) -> Value:
-    """Returns indices of a dim of this size, each shifted by the same number."""
+def _column(result: Value, known: Subscripts, column: int) -> Value:
+    """Returns indices of a dim, each shifted by the same number."""
     assert isinstance(result, Tensor)
-    return structs.replace(result, elements=Span(added, size - 1 + added, attained=False, by_data=True))
+    low, high = known.added, known.shape[column] - 1 + known.added
+    span = Span(low, high, known.attained, by_data=True, dense=known.attained)
+    return structs.replace(result, elements=span)
 
 
 FINDING: Final = frozenset("nonzero argwhere nonzero_numpy".split())

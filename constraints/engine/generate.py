@@ -74,6 +74,7 @@ from ..terms.formula import (
     implies,
     le,
     negate,
+    rewrite,
 )
 from ..terms.intervals import Bounds
 from ..terms.rows import Deeper
@@ -321,6 +322,8 @@ class Generator:
     """The same facts, as a key to cached answers."""
     _learnt: list[Formula] = field(default_factory=list)
     _choices: dict[str, Choice | Sought] = field(default_factory=dict)
+    _free_counts: dict[str, Dim] = field(default_factory=dict)
+    """How many elements masks have of which the user may choose each, by the names of their true elements."""
     _ratios: dict[int, Mapping[str, Quotient]] = field(default_factory=dict)
     """The quotients of sizes that a call is given, by the number of its node, which only says that they are
     floats.
@@ -475,6 +478,8 @@ class Generator:
         else:
             total = self.contents.total(self, count)
         if isinstance(total, Term) and self.is_data(total):
+            if self.contents.is_free(mask) and isinstance(lone_atom(total), Symbol):
+                self._free_counts["".join(symbols(total))] = self._most(mask)
             if self._counts_matter():
                 self._doubt_relation(mask)
             self._of_nothing("nonzero", total, {"input": mask})
@@ -575,6 +580,9 @@ class Generator:
         if places is None or ref is None:
             return None
         return needed(places, ref, self.node, Limits(low, high, ignored), self.said.unbacked)
+
+    def with_all_true(self, formula: Formula) -> Formula:
+        return rewrite(formula, self._free_counts)
 
     def range_of(self, tensor: Tensor) -> Range:
         self._asked = True

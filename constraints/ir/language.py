@@ -65,11 +65,12 @@ class Span:
 @dataclass(frozen=True, slots=True)
 class Subscripts:
     """Indices into a shape, which the data decide: number i along the last axis is an index of dim i, shifted
-    by the offset given for that dim.
+    by the offset given for that dim. Where `attained`, each index occurs for some data.
     """
 
     shape: Shape
     added: int
+    attained: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -415,6 +416,10 @@ class Context(Protocol):
         lie between two numbers, and whether the data choose the elements; None where that is not found.
         """
         return None
+
+    def with_all_true(self, formula: Formula) -> Formula:
+        """Returns the formula for the case that masks which the user may choose freely are all true."""
+        return formula
 
     def is_identity(self, tensor: Tensor) -> bool:
         """Whether each matrix of a tensor, an argument of the call, is the identity."""

@@ -232,8 +232,8 @@ def pack(value: Any) -> Any:
             return {"affine": [pack(start), [list(step) for step in steps]]}
         case Span(low, high, attained, by_data, dense):
             return {"span": [pack(low), pack(high), attained, by_data, dense]}
-        case Subscripts(shape, added):
-            return {"subscripts": [[pack(d) for d in shape], added]}
+        case Subscripts(shape, added, attained):
+            return {"subscripts": [[pack(d) for d in shape], added, attained]}
         case Ratio(numerator, denominator, roundings):
             return {"ratio": [pack(numerator), denominator, roundings]}
         case Pieces(pieces, by_data, roundings, slack, and_data):
@@ -288,7 +288,7 @@ def unpack(data: Any) -> Any:
         case "span":
             return Span(_dim(body[0]), _dim(body[1]), *map(truth, body[2:5]))
         case "subscripts":
-            return Subscripts(tuple(map(_dim, body[0])), integer(body[1]))
+            return Subscripts(tuple(map(_dim, body[0])), integer(body[1]), *map(truth, body[2:3]))
         case "ratio":
             return Ratio(_dim(body[0]), integer(body[1]), integer(body[2]))
         case "pieces":

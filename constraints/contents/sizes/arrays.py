@@ -200,6 +200,8 @@ class ArrayCall(TensorCall):
         """Returns what a function makes of the operands' elements at the same place, or of each number that
         the data may choose.
         """
+        if not math.prod(self.shape):
+            return self.made_of(())
         operands = {name: self._operand(name, argument) for name, argument in self.args.items()}
         several = [found for found in operands.values() if isinstance(found, Array)]
         chosen = [array for array in several if array.source is not None]

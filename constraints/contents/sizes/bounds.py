@@ -44,9 +44,12 @@ def _moved(call: EndsCall) -> Ends:
     growth = min(growth, Growth.NUMBERS) if call.op == "_unique2" else growth
     grown = [tuple(map(call.tail.rises, one.shape)) for one in (value, call.result)]
     growth = growth if all(all(one) for one in grown) else Growth.NOTHING
-    return replace(ends, growth=growth, root=None, alike=ends.alike and call.op not in ORDERING)
+    root = ends.root if call.op in SAME and value.shape == call.result.shape else None
+    return replace(ends, growth=growth, root=root, alike=ends.alike and call.op not in ORDERING)
 
 
+SAME: Final = frozenset("clone contiguous detach alias reshape view flatten".split())
+"""Operators that leave each element at its place where they leave the shape."""
 ORDERING: Final = frozenset("sort _unique2".split())
 KEEPING: Final = frozenset("clone contiguous detach alias unsqueeze expand t transpose reshape view".split())
 """Operators that move elements to places that do not depend on n."""
@@ -65,6 +68,8 @@ def _item(call: EndsCall) -> Ends:
         positions = call.places.program.value(items[0].id)
         if not ends.chosen and is_permutation(positions, value.shape):
             return replace(ends, growth=min(ends.growth, Growth.BAG), root=None)
+    if len(items) == 1 and type(items[0]) is int and (one := call.tail.at(ends, items[0], call)) is not None:
+        return one
     source = call.args.get("input")
     made = call.places.program.made(source.id) if isinstance(source, Ref) else None
     column = len(items) == 2 and _is_whole(items[:1]) and type(items[1]) is int

@@ -120,6 +120,8 @@ def _product(call: EndsCall) -> Ends:
     one, by = call.ends("input"), call.args.get("other")
     if isinstance(by, Quotient):
         over, under = (call.ends_of(part) for part in (by.over, by.under))
+        if single(found := quotient(over, under)) is not None:
+            return _times(call, one, found)
         return quotient(_times(call, one, over), under)
     return _times(call, one, call.ends("other"))
 

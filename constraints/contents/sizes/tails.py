@@ -109,6 +109,26 @@ class Tail:
             found = replace(found, low=low, high=high, top=low, bottom=high)
         return found
 
+    def at(self, ends: Ends, place: int, call: EndsCall) -> Ends | None:
+        """Returns the bounds of the element at a place of a call's input, a vector, where it is made from the
+        one at this place of a range; None where it is not.
+        """
+        source, range_ = call.args.get("input"), None if ends.root is None else ends.root
+        value = None if range_ is None else self.places.program.value(range_)
+        if not isinstance(source, Ref) or not isinstance(value, Tensor) or len(value.shape) != 1:
+            return None
+        if not isinstance(value.elements, Affine) or value.dtype not in INTEGRAL or range_ is None:
+            return None
+        if value.shape != call.operand().shape:
+            return None
+        step = sum(step for _, step in value.elements.steps)
+        index = place + (value.shape[0] if place < 0 else 0)
+        low, high = self.lines(value.elements.start + step * index)
+        alone = Tail(self.places, self.laws, self.box, None)
+        alone._found[range_] = Ends(low, high, low if low == high else None, high if low == high else None)
+        found = alone.of(source.id, call.time)
+        return replace(found, growth=Growth.NOTHING, root=None)
+
     def numbers(self, operand: Argument, time: int) -> Sequence[Number]:
         """Returns the elements at the sizes that are not greater than the first; none where not known."""
         if self.arrays is None or not isinstance(operand, Ref):

@@ -1,0 +1,96 @@
+"""Numbers that are made from sizes or chosen by the data, and places that a mask chooses: conditions against
+eager runs at many sizes, with data that choose the least, the greatest and others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import pytest
+import torch
+from eager_runs import runs
+from torch import Tensor, arange
+
+from anyshape.typecheck import check
+
+SIZES: Final = (*range(1, 34), 64, 65, 66, 86, 100, 127, 128, 129, 130, 255, 256, 257, 258, 300, 513)
+Target = Callable[[Tensor], Any]
+
+
+def n(x: Tensor) -> int:
+    return x.shape[0]
+
+
+def doubled(x: Tensor) -> Tensor:
+    return torch.stack([arange(n(x)), torch.zeros(n(x), dtype=torch.long)]).clamp(1, 2).prod()
+
+
+def scaled(x: Tensor) -> Tensor:
+    return (arange(n(x))[:, None] * max(n(x) / n(x), 1.0) - arange(n(x))[None, :]).long()
+
+
+EXACT: Final[list[Target]] = [
+    lambda x: torch.multinomial(torch.ones(12), int(doubled(x) - 1)),
+    lambda x: torch.zeros(7, 2).narrow(0, int((arange(n(x)).byte() // 3).long().max()), 1),
+    lambda x: torch.zeros(6, 2)[: int((arange(n(x)).half() + 1).long().max())],
+    lambda x: torch.multinomial(torch.ones(8), int(((arange(n(x)).byte() - 5).long() // 32).max())),
+    lambda x: torch.split(torch.ones(129, 2), (arange(n(x)).half() * 2).long().tolist()),
+    lambda x: torch.split(torch.ones(9), torch.unravel_index(arange(n(x)), (n(x), 3))[0].tolist()),
+    lambda x: torch.split(torch.ones(20, 3), (torch.combinations(arange(n(x)))[:, 1] << 1).tolist()),
+    lambda x: torch.zeros(9)[(arange(n(x)) * 3).char().long()[-1]],
+    lambda x: torch.zeros(9)[(arange(n(x)).half() * 3).long()[-2]],
+    lambda x: torch.zeros(129, 3).index_put(((scaled(x) - n(x)),), torch.tensor(1.0), accumulate=True),
+]
+
+
+@pytest.mark.parametrize("target", EXACT)
+def test_what_sizes_decide(target: Target) -> None:
+    report = check(target, "x: float32[q]", replay=False)
+    assert report.verdict in ("proved", "refined", "refuted") and report.accepts.exact, report.to_text()
+    for size in SIZES:
+        accepted = report.verdict != "refuted" and report.accepts.holds(q=size)
+        assert accepted == runs(target, size), (size, report.to_text())
+
+
+CHOSEN: Final[list[Target]] = [
+    lambda x: torch.zeros(5)[(x > 0).nonzero()[:, 0]],
+    lambda x: torch.zeros(5)[torch.where(x >= 0)[0]],
+    lambda x: torch.zeros(200)[(x > 0).nonzero()[:, 0].char().long()],
+    lambda x: torch.zeros(99)[torch.where(x > 0)[0].half().long() + 1],
+    lambda x: torch.zeros(5)[(x.argsort().half() + 1).long().flatten()[0]],
+    lambda x: torch.zeros(n(x))[torch.pow(2, torch.unique(x, return_inverse=True)[1][:1].clamp(0, 3))],
+    lambda x: torch.zeros(9)[torch.div(x.argsort()[:1].char(), -3, rounding_mode="trunc").long()],
+]  # fmt: skip
+
+
+def _data(size: int) -> Iterator[Tensor]:
+    """Yields data of which some choose each place, alone and with others."""
+    yield from (torch.zeros(size), torch.ones(size), -torch.ones(size))
+    for place in range(size):
+        yield arange(float(size)).roll(place)
+        yield torch.where(arange(size) == place, 1.0, -1.0)
+
+
+@pytest.mark.parametrize("target", CHOSEN)
+def test_what_data_choose(target: Target) -> None:
+    report = check(target, "x: float32[q]", replay=False)
+    assert report.verdict in ("proved", "refined") and report.accepts.exact, report.to_text()
+    for size in (*range(1, 12), 97, 98, 99, 100, 128, 129, 130):
+        valid = all(runs(target, size, x) for x in _data(size))
+        assert report.accepts.holds(q=size) == valid, (size, report.to_text())
+
+
+NEVER: Final[list[Target]] = [
+    lambda x: torch.zeros(5)[torch.where(x > x)[0]],
+    lambda x: torch.zeros(5)[torch.where((x > 0) & (x < 0))[0]],
+    lambda x: torch.zeros(5)[torch.where(x * 0 > 0)[0]],
+    lambda x: torch.zeros(5)[(x > 0).nonzero()[2:3, 0] - 5],
+]
+
+
+@pytest.mark.parametrize("target", NEVER)
+def test_places_that_no_data_choose_refuse_nothing(target: Target) -> None:
+    report = check(target, "x: float32[q]", replay=False)
+    assert report.accepts.certain is not True or report.verdict == "proved"
+    assert report.verdict != "refuted" and not (report.accepts.exact and not report.accepts.holds(q=9))
