@@ -15,7 +15,7 @@ from anyshape.constraints.ir.spec_text import parse_spec
 from anyshape.solver.decide import DomainOracle
 from anyshape.tracer.readers.fx import ShapeTracer, TracedPath
 from anyshape.tracer.readers.tensor_types import from_torch, to_torch
-from anyshape.tracer.recording.record import NotCallable
+from anyshape.tracer.recording.binding import NotCallable
 from anyshape.typecheck import Code, Report, Verdict, assert_shape, check, reveal_shape
 from anyshape.typecheck.checking.api import default_rules
 

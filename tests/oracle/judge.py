@@ -32,7 +32,8 @@ from anyshape.constraints.terms.dims import Dim, Term, evaluate, sym, symbols
 from anyshape.constraints.terms.formula import Formula, free_symbols, ge, holds, le
 from anyshape.solver.decide import DomainOracle
 from anyshape.solver.tactics.judge import Budget
-from anyshape.tracer.recording.record import NotCallable, record
+from anyshape.tracer.recording.binding import NotCallable
+from anyshape.tracer.recording.record import record
 from anyshape.tracer.values.sequences import SEVERAL, settled
 
 from .reasons import DATA, NO_CHECK, NOT_OF_SIZES, UNCHECKED, UNSAFE

@@ -25,7 +25,8 @@ from anyshape.constraints.rules import default_rules
 from anyshape.constraints.terms.dims import evaluate
 from anyshape.constraints.terms.formula import all_of, holds
 from anyshape.solver.decide import DomainOracle
-from anyshape.tracer.recording.record import bind, record
+from anyshape.tracer.recording.binding import bind
+from anyshape.tracer.recording.record import record
 from anyshape.typecheck.testing.differential import REFUSALS
 
 

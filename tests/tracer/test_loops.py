@@ -25,7 +25,8 @@ from anyshape.constraints.rules import default_rules
 from anyshape.constraints.terms.dims import Term, evaluate, symbols
 from anyshape.constraints.terms.formula import free_symbols, holds
 from anyshape.solver.decide import DomainOracle
-from anyshape.tracer.recording.record import bind, record
+from anyshape.tracer.recording.binding import bind
+from anyshape.tracer.recording.record import record
 from anyshape.tracer.summaries.families import Families
 from anyshape.typecheck import check
 

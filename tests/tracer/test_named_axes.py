@@ -23,7 +23,8 @@ from anyshape.constraints.terms.dims import evaluate
 from anyshape.constraints.terms.formula import holds
 from anyshape.solver.decide import DomainOracle
 from anyshape.tracer.plugins import named_axes
-from anyshape.tracer.recording.record import bind, record
+from anyshape.tracer.recording.binding import bind
+from anyshape.tracer.recording.record import record
 from anyshape.typecheck import TargetError, check
 
 einx = pytest.importorskip("einx", reason="pip install 'anyshape[zoo]'")

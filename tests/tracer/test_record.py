@@ -29,7 +29,8 @@ from anyshape.constraints.rules import default_rules
 from anyshape.constraints.terms.formula import holds
 from anyshape.constraints.terms.formula_text import parse_formula
 from anyshape.solver.decide import DomainOracle
-from anyshape.tracer.recording.record import NotCallable, record
+from anyshape.tracer.recording.binding import NotCallable
+from anyshape.tracer.recording.record import record
 from anyshape.typecheck import check
 
 
@@ -57,7 +58,7 @@ def runs(system: System, **values: int) -> bool:
 def eager(target: Callable[..., Any], inputs: str, **values: int) -> bool:
     from anyshape.constraints.ir.language import Tensor as Known
     from anyshape.constraints.terms.dims import evaluate
-    from anyshape.tracer.recording.record import bind
+    from anyshape.tracer.recording.binding import bind
 
     def build(declared: Any) -> Any:
         kind = declared.type

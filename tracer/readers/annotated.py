@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from torch import fx
 
 from ...constraints.ir.lattice import Type
-from ..recording.record import NotCallable
+from ..recording.binding import NotCallable
 from .tensor_types import to_torch
 
 GraphModule: TypeAlias = fx.GraphModule

@@ -37,8 +37,12 @@ from ..host.patches import Function, Patch, together
 from ..host.trees import pytree
 from ..patches.higher_order import entered
 from ..patches.stand_ins import symbolic_builtins
+from ..recording.binding import NotCallable, bind
 from ..recording.claims import recorded, run_of, tell
-from ..recording.record import GaveUp, NotCallable, Recording, Subject, _entering_composites, _Mode, bind
+from ..recording.decisions import GaveUp
+from ..recording.mode import Mode, entering_composites
+from ..recording.record import Recording
+from ..recording.subject import Assignment, Subject
 from ..summaries.plans import Plans
 from ..values.numbers import Size
 from ..values.symbolic import Sizes
@@ -274,7 +278,9 @@ class ShapeTracer(fx.Tracer):
     def _trace_all(self, target: Callable[..., Any]) -> TracedPath:
         name = type(target).__name__ if isinstance(target, torch.nn.Module) else target.__name__
         while True:
-            self.run = Recording(Subject.of(target), self.spec, self.rules, self.oracle, (), Plans())
+            self.run = Recording(
+                Assignment(Subject.of(target), self.spec, self.rules, self.oracle, (), Plans())
+            )
             self.inputs = bind(target, self.spec.inputs, self.run._input)
             self.inputs.apply_defaults()
             try:
@@ -339,8 +345,8 @@ class ShapeTracer(fx.Tracer):
         """Records torch functions inside the block, without tracing them."""
         run = self.run
         with (
-            without_fx_patches(), _entering_composites(), entered(run),
-            symbolic_builtins(run.subject.sources), _Mode(run),
+            without_fx_patches(), entering_composites(), entered(run),
+            symbolic_builtins(run.subject.sources), Mode(run),
         ):
             yield
 

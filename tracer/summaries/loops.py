@@ -36,7 +36,14 @@ def _asking() -> FrameType | None:
     return frame
 
 
-_COMPARING: Final = {__name__, numbers.__name__, f"{PACKAGE}tracer.recording.record"}
+_COMPARING: Final = {
+    __name__,
+    numbers.__name__,
+    *(
+        f"{PACKAGE}tracer.recording.{name}"
+        for name in "decisions stored lowering effects operators mode record".split()
+    ),
+}
 """Modules whose code runs when the program compares sizes."""
 
 

@@ -276,8 +276,8 @@ def _outcome(
     from ...tracer.patches.caches import forgetting
     from ...tracer.patches.stand_ins import sources_of
     from ...tracer.plugins.announced import refusals
+    from ...tracer.recording.binding import bind
     from ...tracer.recording.claims import checked
-    from ...tracer.recording.record import bind
 
     modules = submodules(target)
     device = _device(target)

@@ -42,7 +42,7 @@ class PythonSource:
 
     def system(self, rules: Rules, oracle: DomainOracle, clock: Clock) -> tuple[System, list[str]]:
         from ...tracer.readers.fx import listen
-        from ...tracer.recording.record import NotCallable as DoesNotFit
+        from ...tracer.recording.binding import NotCallable as DoesNotFit
         from ...tracer.recording.record import record
 
         def tell(paths: int) -> None:

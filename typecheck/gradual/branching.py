@@ -384,7 +384,7 @@ def eliminate(
     raises.
     """
     from ...tracer.readers.fx import ShapeTracer
-    from ...tracer.recording.record import NotCallable as DoesNotFit
+    from ...tracer.recording.binding import NotCallable as DoesNotFit
     from ..checking.annotations import spec_of
 
     declared = [str(d.path[0]) for d in parse_spec(inputs).inputs] if inputs is not None else ()

@@ -167,7 +167,7 @@ class Migrations:
         if is_graph_module(asked.target):
             return asked.target, self.types
         from ...tracer.readers.annotated import traced
-        from ...tracer.recording.record import NotCallable as NotTraced
+        from ...tracer.recording.binding import NotCallable as NotTraced
 
         try:
             graph_module = traced(asked.target)

@@ -15,7 +15,8 @@ from ...constraints.terms.formula import all_of, implies, negate
 from ...solver.decide import Decision, DomainOracle, decide, requirements
 from ...solver.tactics.judge import Budget, Judge
 from ...tracer.patches.edits import CannotApply, Edit, applied
-from ...tracer.recording.record import NotCallable, record
+from ...tracer.recording.binding import NotCallable
+from ...tracer.recording.record import record
 from ..checking.replay import Ran, Replayer
 from ..report.findings import outputs
 from ..report.report import Finding

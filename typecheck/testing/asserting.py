@@ -133,7 +133,7 @@ class _Verbatim(str):
 
 def _arguments(model: Any, report: Report, sizes: Mapping[str, int]) -> str:
     """The arguments at concrete sizes, as they are written in a call."""
-    from ...tracer.recording.record import bind
+    from ...tracer.recording.binding import bind
 
     spec = parse_spec(report.inputs)
     target = model() if isinstance(model, type) else model

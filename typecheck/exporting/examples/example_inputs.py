@@ -12,8 +12,8 @@ from ....constraints.ir.language import Number, Tensor, Value
 from ....constraints.ir.spec import Declared, Spec
 from ....constraints.terms.dims import Term, evaluate
 from ....tracer.host.surroundings import SEED, surroundings_kept
+from ....tracer.recording.binding import bind
 from ....tracer.recording.held import Held
-from ....tracer.recording.record import bind
 
 Arguments: TypeAlias = "tuple[tuple[Any, ...], dict[str, Any]]"
 FILLS: Final = ("random", "zeros", "ones")

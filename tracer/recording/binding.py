@@ -1,0 +1,76 @@
+"""Binds the arguments of a target as a spec declares them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from ...constraints.ir.program import Origin
+from ...constraints.ir.spec import Declared
+
+
+class NotCallable(Exception):
+    """Raised where the target cannot be called as the spec says, or fails for a reason other than sizes."""
+
+    def __init__(self, problem: str, origin: Origin | None = None) -> None:
+        super().__init__(problem)
+        self.origin = origin or Origin()
+        """The line of the program that fails, if one does."""
+
+
+def bind(
+    target: Callable[..., Any], inputs: Sequence[Declared], build: Callable[[Declared], Any]
+) -> inspect.BoundArguments:
+    """Returns the target's arguments as the spec declares them, each leaf made by `build`.
+
+    Raises TargetError, naming the target's parameters, where the two do not fit.
+    """
+    function = target.forward if isinstance(target, torch.nn.Module) else target
+    roots: dict[str, Any] = {}
+    for declared in inputs:
+        _place(roots, declared, build(declared))
+    try:
+        signature = inspect.signature(function)
+    except ValueError:  # a builtin (`torch.relu`): its arguments are given in the order of the spec
+        return inspect.signature(lambda *given: None).bind(*roots.values())
+    takes = ", ".join(signature.parameters) or "no arguments"
+    if not any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values()):
+        for name in roots.keys() - signature.parameters.keys():
+            raise NotCallable(f"the target has no parameter {name!r}; it takes ({takes})")
+    kinds = {name: p.kind for name, p in signature.parameters.items() if name in roots}
+    by_place: list[Any] = [inspect.Parameter.POSITIONAL_ONLY]
+    if inspect.Parameter.VAR_POSITIONAL in kinds.values():  # `*rest` comes after all that stands before it
+        by_place.append(inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    positional: list[Any] = []
+    named = dict(roots)
+    for name, kind in kinds.items():
+        if kind is inspect.Parameter.VAR_POSITIONAL:
+            rest = named.pop(name)
+            positional.extend(rest if isinstance(rest, list) else [rest])
+        elif kind in by_place:
+            positional.append(named.pop(name))
+    try:
+        return signature.bind(*positional, **named)
+    except TypeError as error:
+        raise NotCallable(f"the inputs do not fit the target: {error}; it takes ({takes})") from None
+
+
+def _place(roots: dict[str, Any], declared: Declared, value: Any) -> None:
+    """Puts a value at its path: a string step makes a dict, an integer step a list."""
+    holder: Any = roots
+    path = declared.path
+    for step, following in zip(path, (*path[1:], None), strict=True):
+        if isinstance(holder, list):
+            holder.extend([None] * (int(step) + 1 - len(holder)))
+            inside = holder[int(step)]
+        else:
+            inside = holder.get(step)
+        if following is None:
+            inside = value
+        elif inside is None:
+            inside = [] if isinstance(following, int) else {}
+        holder[step] = inside
+        holder = inside

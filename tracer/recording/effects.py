@@ -1,0 +1,148 @@
+"""What a call that writes into tensors does to them, and to all that share their memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from msgspec import structs
+
+from ...constraints.contents.writing import takes_all
+from ...constraints.engine.generate import resolved
+from ...constraints.engine.overlap import CONVERTING, PROMOTED
+from ...constraints.ir.language import UNTRACKED, Dynamic, Layout, Tensor, Value
+from ...constraints.ir.program import Node, refs
+from ...constraints.terms.formula import Formula, all_of, eq
+from ..values.symbolic import StoredMemory, SymbolicTensor, Within
+from .fallback import leaves
+from .lowering import Lowering
+from .memory import are_one
+from .writes import NO_WRITES, RESHAPING
+
+
+class Writing(Lowering):
+    """A run along one path, with what its calls have written."""
+
+    def _may_write(self, op: str, args: tuple[Any, ...], kwargs: dict[str, Any], written: Any) -> None:
+        """Requires what torch requires of a call that writes into these tensors, while gradients are on."""
+        if not torch.is_grad_enabled() or op in NO_WRITES:
+            return
+        self._require_no_leaf(op, written)
+        if kwargs.get("out") is not None:
+            self._require_no_gradients(op, args, written)
+
+    def _require_no_leaf(self, op: str, written: Any) -> None:
+        """Requires that no tensor that a call writes into is a leaf that requires gradients, or views one."""
+        for tensor in leaves((written,)):
+            if isinstance(tensor, SymbolicTensor) and tensor._memory and tensor._memory.is_of_leaf():
+                self.require(False, f"{op} writes into a leaf that requires gradients, outside of no_grad")
+
+    def _require_no_gradients(self, op: str, operands: tuple[Any, ...], out: Any) -> None:
+        """Requires that neither the operands nor the `out=` of a call require gradients."""
+        tensors = [leaf for leaf in leaves((operands, out)) if isinstance(leaf, torch.Tensor)]
+        required = self.gradients.required(tensors)
+        reason = f"{op} has no `out=` where an operand requires gradients"
+        if required:
+            self.require(False, reason)
+        elif required is None:
+            self._approximate(reason)
+
+    def requires_gradients(self, tensor: torch.Tensor) -> bool:
+        required = self.gradients.required([tensor])
+        if required is None:
+            return self.guess("whether a tensor requires gradients is not known")
+        return required
+
+    def _has_written(self, op: str, written: SymbolicTensor, before: Any) -> None:
+        """Notes that a call has written into the tensor, whose value was `before`.
+
+        Of real tensors in its memory of whose elements sizes may decide some, stand-ins take the place.
+        """
+        memory = None if written._memory is None else written._memory.whole()
+        if isinstance(memory, StoredMemory):
+            known = [(part, self.real_tensor(part)[1]) for part, _ in memory.parts.values()]
+            values = (before, written.value, *(value for _, value in known))
+            if any(isinstance(value, Tensor) and value.elements is not None for value in values):
+                self._changed.add(memory.key)
+                for part, _ in known:
+                    self.since(part)
+        if _other_sizes(before, written.value):
+            self._has_reshaped(op, written, before)
+        written.is_written()
+        if isinstance(before, Tensor):
+            self.constants_written |= before.dtype == "bool" or before.elements is not None
+        self._check_written(op, written, before)
+
+    def _has_reshaped(self, op: str, tensor: SymbolicTensor, before: Any) -> None:
+        """Gives the shape of a tensor that was changed in place to all that are the same tensor: operators
+        return their operand where they have nothing to do.
+        """
+        shapes = [value.shape if isinstance(value, Tensor) else None for value in (before, tensor.value)]
+        for other in [found() for found in tensor.memory.whole().tensors]:
+            if other is None or other is tensor:
+                continue
+            same = are_one(other.memory, tensor.memory)
+            if same:
+                other.value, other.ref = tensor.value, tensor.ref
+            elif same is None and (op in RESHAPING or shapes[0] != shapes[1]):
+                self.give_up(f"{op} changes the shape of a tensor that another one may be")
+
+    def _move(self, tensor: SymbolicTensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Moves a tensor, and all that are the same one, into the memory that `set_` gives it."""
+        source = args[0] if args else kwargs.get("source")
+        into = self.memory_of(source) if isinstance(source, torch.Tensor) else None
+        if into is None:
+            return
+        alone = len(args) + len(kwargs) == 1
+        same = [found() for found in tensor.memory.whole().tensors]
+        for other in [t for t in same if t is not None and are_one(t.memory, tensor.memory)] or [tensor]:
+            other.lies_in(Within(into, 0) if alone else Within(into.whole(), None))
+
+    def _overwrites(self, written: SymbolicTensor, node: Node) -> None:
+        """A node has written into the tensor: into all of it, unless it assigns to a part."""
+        whole: Formula = True
+        by = [written.ref.id]
+        if node.op == "setitem" and isinstance(written.value, Tensor):
+            named = dict(node.args)
+            by = [ref.id for ref in refs(named["value"])]
+            whole = takes_all(resolved(named["index"], self.values), written.value)
+        written.has_overwritten(by, whole)
+
+    def _check_written(self, op: str, tensor: SymbolicTensor, before: Tensor | Dynamic) -> None:
+        """Fails a loop that depends on which of two equal tensors is written: loops treat tensors as values.
+        """
+        told = isinstance(before, Tensor) and before.elements not in (None, UNTRACKED)
+        if told and id(tensor) in self.loops.met:
+            self.give_up(f"{op} writes into a tensor of indices, one of several")
+        if _other_sizes(before, tensor.value) and (self.loops.summarising or id(tensor) in self.loops.met):
+            self.give_up(f"{op} changes the shape of a tensor in place")
+
+    def _into(self, op: str, value: Value, out: Value) -> Value:
+        """Returns a result as it is stored in `out=`: with its dtype, and its layout if the sizes stay.
+
+        Some operators convert their result; of others it is not known.
+        """
+        if isinstance(value, tuple) and isinstance(out, tuple):
+            wanted = f"{len(value)} results are written into an `out=` of {len(out)}"
+            self.generator.require(len(value) == len(out), wanted)
+            both = zip(value, out, strict=False)
+            return tuple(self._into(op, *pair) for pair in both) if len(value) == len(out) else value
+        if isinstance(value, Tensor) and isinstance(out, Tensor):
+            alike = len(out.shape) == len(value.shape) and all_of(map(eq, out.shape, value.shape))
+            layout = out.layout if self.generator.bounds.certain(alike) else Layout.UNKNOWN
+            if value.dtype is not None and out.dtype is not None and value.dtype != out.dtype:
+                told = f"a result of {value.dtype} in an `out=` of {out.dtype}"
+                held = torch.can_cast(getattr(torch, value.dtype), getattr(torch, out.dtype))
+                if not held and op not in CONVERTING:
+                    self.generator.require(False, told)
+                elif not held or op not in PROMOTED:
+                    self.generator.approximate(f"whether {op} leaves {told} is not known", "accept")
+            return structs.replace(value, dtype=out.dtype, layout=layout)
+        return value
+
+
+def _other_sizes(before: Tensor | Dynamic, after: Tensor | Dynamic) -> bool:
+    """Returns whether the shape or the strides have changed."""
+    if not isinstance(before, Tensor) or not isinstance(after, Tensor):
+        return before is not after
+    return before.shape != after.shape or before.layout != after.layout

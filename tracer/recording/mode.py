@@ -1,0 +1,126 @@
+"""The mode that catches every torch function which a program calls while it is recorded."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from typing import Any, Final
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from ..bytecode.operations import hands_on
+from ..host.interpreter import frame_above
+from ..host.patches import Patch, together
+from ..host.tensors import CALLS_WITH_OVERRIDES
+from ..patches.integers import ARRAYS
+from ..values.numbers import Real, Size
+from ..values.random import is_drawn
+from ..values.sequences import SEVERAL, Repeated
+from ..values.symbolic import ABOUT_DATA, RowSizes, SymbolicTensor
+from .lowering import NUMBERS
+from .operators import Operators
+from .writes import LENDING, RESHAPING, Writes, destinations, is_assigned, with_copies
+
+
+class Mode(TorchFunctionMode):
+    """Catches every torch function during a run; calls without symbolic arguments really run."""
+
+    def __init__(self, run: Operators) -> None:
+        super().__init__()
+        self.run = run
+        self.writes = Writes(run.subject.tensors)
+
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)  # type: ignore[no-untyped-call]
+        self.writes.undo()
+
+    @hands_on
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Records a call, or runs it if it has no symbolic arguments.
+
+        The floats of the model do not affect shapes, so writes into its parameters and buffers run on copies,
+        for what torch refuses. Only writes of single numbers run, since a model may read them, such as a
+        counter of batches. All such writes are undone after the run.
+        """
+        kwargs = kwargs or {}
+        if self.run.overwritten:
+            args, kwargs = self.run.present(args), self.run.present(kwargs)
+        if _is_symbolic(args) or (kwargs and _is_symbolic(kwargs.values())):
+            return self.run.call(func, args, kwargs)
+        name = getattr(func, "__name__", "")
+        if name == "requires_grad_":
+            self.run.gradients.asked(args[0], *args[1:] or kwargs.values() or (True,))
+        if is_drawn(func, name, args, kwargs):
+            return self.run.call(func, args, kwargs)
+        if self.run.followed and any(map(self.run.follows, destinations(func, args, kwargs))):
+            return self.run.call(func, args, kwargs)
+        if written := self.writes.written(func, args, kwargs):
+            reshapes = is_assigned(func) or name in RESHAPING
+            if any(self.run.matters(tensor, reshapes) for tensor in written):
+                return self.run.call(func, args, kwargs)
+            if reshapes:
+                self.writes.keep(written, elements=False)
+            elif any(map(self._is_idle, written)):
+                result = kwargs.get("out", args[0])
+                args, kwargs = with_copies(args, kwargs, written)
+                func(*args, **kwargs)
+                return result
+            else:
+                self.writes.keep(written)
+        if name in LENDING and self.writes.sharing(args[0]):
+            lent = args[0].clone()
+            if not lent.is_floating_point():  # the elements of other buffers are data
+                self.run.lends(lent)
+            return func(lent, *args[1:], **kwargs)
+        if name in _MAKING and _elements(args, kwargs) > _LARGE:
+            self.run.give_up(f"a constant of {_elements(args, kwargs)} elements is made")
+        if name in ABOUT_DATA and args and args[0].is_meta:
+            return self.run.call(func, (self.run.lifted(args[0]), *args[1:]), kwargs)
+        result = func(*args, **kwargs)
+        return self.run.made(result, frame_above(1)) if name in _MAKING else result
+
+    def _is_idle(self, tensor: torch.Tensor) -> bool:
+        """Returns whether writes into a tensor of the model's do not affect the recording."""
+        return tensor.dim() > 0 and id(tensor) in self.run.subject.parameters
+
+
+_MAKING = frozenset("zeros ones empty full rand randn zeros_like ones_like full_like empty_like".split())
+_LARGE = 1 << 30
+"""Constants of more elements are not made: their sizes are numbers that were tried for a size."""
+
+
+def _elements(args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
+    """Returns an upper bound of the number of elements that a call makes from numbers."""
+    sizes = kwargs.get("size", args[0] if args and isinstance(args[0], list | tuple) else args)
+    return math.prod(max(n, 1) for n in sizes if isinstance(n, int) and not isinstance(n, bool))
+
+
+_SYMBOLIC = frozenset({SymbolicTensor, Repeated, RowSizes, Size, Real, *SEVERAL, *ARRAYS})
+
+
+def _is_symbolic(arguments: Any) -> bool:
+    for a in arguments:
+        kind = type(a)
+        if kind in _SYMBOLIC:
+            return True
+        if kind in NUMBERS:
+            continue
+        if isinstance(a, list | tuple) and _is_symbolic(a):  # a torch.Size, too: sizes and a real shape added
+            return True
+        if kind is slice and _is_symbolic((a.start, a.stop, a.step)):
+            return True
+    return False
+
+
+_NONE_OVERRIDES: Final = tuple(
+    Patch(*place, lambda plain: lambda *args: False, "composites are entered")
+    for place in CALLS_WITH_OVERRIDES
+)
+
+
+def entering_composites() -> contextlib.AbstractContextManager[None]:
+    """Makes torch's Python-level functions run their own code while recording, with its checks, so that their
+    inner calls are recorded. Otherwise they would pass themselves on as a whole to an overriding argument.
+    """
+    return together(_NONE_OVERRIDES)

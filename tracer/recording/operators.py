@@ -1,0 +1,407 @@
+"""Calls of torch functions, as steps: from what the program passes to the node and the result.
+
+A call whose rule has answered before is repeated. Any other one goes through `_STEPS`, in their order.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+import warnings
+from dataclasses import dataclass, field
+from types import BuiltinFunctionType
+from typing import Any, Final
+
+import torch
+from msgspec import structs
+
+from ...constraints.contents.writing import assigned
+from ...constraints.engine.generate import BadRules, RuleFailed
+from ...constraints.ir.language import UNTRACKED, Number, Tensor, Value, tensors
+from ...constraints.ir.opnames import canonical, is_in_place
+from ...constraints.ir.program import Node, Origin, Ref
+from ...constraints.rules.reach import POINTWISE
+from ..bytecode.origins import caller, here
+from ..bytecode.spread import Spread
+from ..host.interpreter import shows_warnings
+from ..host.operators import OpOverload, qualified_name, schema_of
+from ..patches import autocast
+from ..values import listed
+from ..values.numbers import Size
+from ..values.sequences import counted, joined
+from ..values.symbolic import OPERATOR_ATTRIBUTES, QUESTIONS, SymbolicTensor, Within, answer
+from .effects import Writing
+from .fallback import estimated, leaves
+from .memory import STRIDING, is_view, remember, storage
+from .overlaps import lying, require_no_overlap
+from .repeats import CallKey, FinishedCall
+from .subject import Assignment
+
+_SILENT = frozenset(
+    {*POINTWISE}
+    | frozenset(
+        "linear matmul mm bmm conv1d conv2d conv3d layer_norm softmax view reshape flatten unflatten permute "
+        "transpose squeeze unsqueeze expand contiguous cat stack split chunk unbind getitem sum mean "
+        "mse_loss l1_loss smooth_l1_loss".split()
+    )
+)
+"""Operators whose kernels never warn, whatever the sizes are."""
+_WHERE = torch.Tensor.where
+_ACCESS = frozenset({"__get__", "__set__", "__delete__"})
+"""The names of functions that read, write and delete attributes."""
+_MAKES_TENSORS = frozenset("add div divide floor_divide mul multiply sub subtract true_divide".split())
+_COMING = Node("", (), (), Origin())
+"""A placeholder for a node to come."""
+
+
+@dataclass(slots=True)
+class _Application:
+    """A call of an operator on its way through the steps, each of which adds to it."""
+
+    op: str
+    func: Any
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    written: Any
+    """The tensor, or the tensors, that it writes into; None for most."""
+    call: CallKey
+    key: tuple[Any, ...]
+    """The key of the call and of what is known of its operands."""
+    counts: Any = ()
+    """How often each operand is repeated."""
+    ids: dict[int, Ref] = field(default_factory=dict)
+    """The references of the operands, by the identity of their values."""
+    values: tuple[Value, ...] = ()
+    named: dict[str, Any] = field(default_factory=dict)
+    """The operands as the rule sees them."""
+    index: int = 0
+    origin: Origin = _COMING.origin
+    """The number of its node, and the line that makes the call."""
+    constraints: int = 0
+    """The number of requirements before it."""
+    arguments: dict[str, Any] = field(default_factory=dict)
+    result: Any = None
+    """The answer of the rule."""
+    answered: FinishedCall | None = None
+    """The call as it may be repeated."""
+    results: list[int] = field(default_factory=list)
+    lifted: Any = None
+    """The result as the program gets it."""
+    targets: list[tuple[SymbolicTensor, Any]] = field(default_factory=list)
+    """The tensors that it writes into, with their values before."""
+
+
+class Operators(Writing):
+    """A run along one path, which records calls of torch functions."""
+
+    def __init__(self, assigned: Assignment) -> None:
+        super().__init__(assigned)
+        self._filters, self._warns = [*warnings.filters], _handling_of_warnings()
+        """The handling of warnings when the run begins."""
+        self.attributes: set[str] = set()
+        self.spelt_out = assigned.plans.spelt_out
+        """The sites where star arguments are written one by one."""
+        self.spread: Spread | None = None
+        """The star arguments on their way into a call."""
+
+    def call(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Returns the result of a torch function that the program calls with something symbolic."""
+        spelling, is_special = _spelled(func)
+        if is_special:
+            return self._special(func, args, kwargs)
+        return self.operator(spelling, args, kwargs, func)
+
+    def _special(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Returns the result of a torch function that is no operator, or one in another form."""
+        name, spelling = _name_of(func)
+        if name in _ACCESS:
+            return self._attribute(name, func.__self__.__name__, args)
+        if isinstance(func, OpOverload):
+            return self.operator(spelling, args, kwargs)
+        if name == "requires_grad_":
+            self.gradients.asked(args[0], *args[1:] or kwargs.values() or (True,))
+        question = QUESTIONS.get(name) or listed.QUESTIONS.get(name)
+        if question is not None and args and isinstance(args[0], SymbolicTensor):
+            return question(self, *args, **kwargs)
+        if func is _WHERE:  # its tensor is not the condition
+            args, kwargs = (), {**dict(zip(("input", "condition", "other"), args, strict=False)), **kwargs}
+        if name in _MAKES_TENSORS and not _tensor_among(args, kwargs):
+            args = (self.operator("scalar_tensor", (args[0],), {"dtype": torch.int64}), *args[1:])
+        return self.operator(spelling, args, kwargs, func)
+
+    def _attribute(self, how: str, name: str, args: tuple[Any, ...]) -> Any:
+        tensor = args[0]
+        if how == "__get__":
+            if name in OPERATOR_ATTRIBUTES:
+                return self.operator(OPERATOR_ATTRIBUTES[name], args[:1], {})
+            ask = answer(name)
+            if ask is None:
+                return self.give_up(f"the attribute {name} of a tensor without data")
+            return ask(self, tensor)
+        if how == "__set__" and name == "data":
+            data = args[1] if isinstance(args[1], SymbolicTensor) else self._in_place_of(args[1])
+            if not isinstance(tensor, SymbolicTensor):
+                tensor = self._overwrite(tensor, SymbolicTensor(self, data.value, data.ref, tensor.dtype))
+            tensor.value, tensor.ref = data.value, data.ref
+            tensor.lies_in(Within(data.memory, 0))
+        elif how == "__set__" and name == "requires_grad" and isinstance(tensor, SymbolicTensor):
+            self.gradients.asked(tensor, args[1])
+            QUESTIONS["requires_grad_"](self, tensor, args[1])
+        return None
+
+    def operator(self, spelling: str, args: tuple[Any, ...], kwargs: dict[str, Any], func: Any = None) -> Any:
+        """Applies the rule of an operator, records the node and returns the program's result."""
+        self._goes_on(spelling, args, kwargs)
+        op = canonical(spelling)
+        if torch.is_autocast_enabled(self.kernels):
+            args, kwargs = autocast.cast(self, op, args, kwargs)
+        if op not in _SILENT and self._handles_warnings_otherwise():
+            self.give_up(f"whether {op} warns decides what the program does")
+        if op in listed.TAKING:
+            args = listed.with_tensors(self, op, args)
+        if (written := _written(op, args, kwargs)) is not None:
+            if self._stands_in(written):
+                args, kwargs = self.present(args), self.present(kwargs)
+                written = _written(op, args, kwargs)
+            self._may_write(op, args, kwargs, written)
+        call = CallKey(self, spelling, args, kwargs)
+        known = self.generator.known
+        key = call.key, *known.origins(call.values)
+        found = known.repeated.get(key)
+        if found is not None and not self.loops.ended:
+            return self._begun(self._repeat(found, call, args), kwargs)
+        if op in listed.LISTED and (several := listed.LISTED[op](args, kwargs)) is not None:
+            return several
+        application = _Application(op, func, args, kwargs, written, call, key)
+        for step in _STEPS:
+            step(self, application)
+        return self._begun(application.lifted, kwargs)
+
+    def _begun(self, made: Any, kwargs: dict[str, Any]) -> Any:
+        """Returns the result of a call, noted as a leaf if it was asked to require gradients."""
+        if kwargs.get("requires_grad") is True and isinstance(made, SymbolicTensor):
+            made.memory.is_leaf = True
+            self.gradients.asked(made, True)
+        return made
+
+    def _goes_on(self, spelling: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Ends the run where it has failed or takes too long, and follows star arguments into the call."""
+        if self.loops.failure is not None or self._stopped is not None:
+            self.loops.raise_failure()
+            self.raise_stopped()
+        if self._made and time.monotonic() > self.until:  # its own branches ask for no size any more
+            self.end(f"the budget ran out, after {len(self._made)} branches")
+        if self.spread is not None:
+            self.spread = self.spread.after(spelling, args, kwargs, caller())
+
+    def _handles_warnings_otherwise(self) -> bool:
+        """Returns whether a warning shows other effects than at the beginning of the run."""
+        if warnings.filters == self._filters and shows_warnings() == self._warns[0]:
+            return False
+        return _handling_of_warnings() != self._warns
+
+    # ---- the steps of a call
+
+    def _lower_operands(self, it: _Application) -> None:
+        """Finds the operands as the rule sees them."""
+        it.args, it.kwargs, it.counts = counted(self, it.op, it.args, it.kwargs)
+        if it.op in ("getitem", "setitem"):
+            it.args = (it.args[0], _index(it.args[1]), *it.args[2:])
+        ids = it.ids
+        it.values = tuple([self.lower(a, ids) for a in it.args])
+        it.named = {k: self.lower(v, ids) for k, v in it.kwargs.items()}
+        lowered = tensors((*it.values, *it.named.values()))
+        self.generator.contents.about([(t, ids[id(t)].id) for t in lowered if id(t) in ids])
+
+    def _take_place(self, it: _Application) -> None:
+        """Takes the node's place before the rule runs, so that branches inside the rule come after it."""
+        self.generator.node = it.index = len(self.nodes)
+        it.origin = here(self.names)
+        self.nodes.append(Node(it.op, (), (), it.origin))
+        it.constraints = len(self.generator.said.constraints)
+
+    def _apply_rule(self, it: _Application) -> None:
+        """Asks the rule, which sees where the operands lie in memory."""
+        generator = self.generator
+        generator.storage = storage(it.args[0]) if it.op in STRIDING and it.args else None
+        generator.lying = lying(self, it.op, it.args, it.values)
+        it.arguments, it.result = self._ask(it.op, it.values, it.named)
+        if not self.loops.watches:
+            generator.take_for_valid()
+
+    def _refuse(self, it: _Application) -> None:
+        """Adds what torch requires of the memory of what is written into, and raises what is caught."""
+        if it.written is not None:
+            given = (*it.args, *it.kwargs.values())
+            into = it.result if it.kwargs.get("out") is not None else None
+            require_no_overlap(self, it.op, it.written, it.arguments, given, into)
+        self._raise_if_caught(it.constraints)
+
+    def _keep_answer(self, it: _Application) -> None:
+        """Keeps the answer for calls with the same key, where it depends on nothing else."""
+        if not self.generator.repeatable or it.counts or (slots := it.call.slots) is None:
+            return
+        writes = it.written is not None
+        if writes and not (it.args and it.args[0] is it.written and it.call.writes_data(it.written)):
+            return
+        if isinstance(it.result, Number):
+            return
+        told = tuple([(k, self.argument(v, slots)) for k, v in it.arguments.items()])
+        it.answered = FinishedCall.of(it.op, told, it.result, is_view(it.op, it.arguments), writes)
+        self.generator.known.repeated[it.key] = it.answered
+
+    def _complete_result(self, it: _Application) -> None:
+        """Completes the result: of an operator without a rule, of repeated operands, and as `out=` stores it.
+        """
+        if it.result is None:
+            it.result = estimated(self, it.func, it.args, it.kwargs)
+        if it.counts and isinstance(it.result, Tensor):
+            it.result = joined(it.op, it.arguments, it.counts, it.result)
+            it.arguments = {**it.arguments, "counts": it.counts}
+        if "out" in it.named:
+            it.result = self._into(it.op, it.result, it.named["out"])
+
+    def _hand_back(self, it: _Application) -> None:
+        """Makes the program's result."""
+        it.targets = [(t, t.value) for t in leaves((it.written,)) if isinstance(t, SymbolicTensor)]
+        it.lifted = self._lift(it.result, it.op, it.ids, it.results, it.written)
+
+    def _note_writes(self, it: _Application) -> None:
+        """Notes what has become of the tensors that were written into."""
+        for target, before in it.targets:
+            if not it.results and isinstance(before, Tensor):
+                left = before.elements and UNTRACKED
+                if it.op == "setitem":
+                    put = it.arguments["index"], it.arguments["value"]
+                    left = assigned(before, *put, self.generator.at_least)
+                target.value = structs.replace(before, elements=left)
+            self._has_written(it.op, target, before)
+            if it.op in ("resize_", "resize_as_", "set_"):
+                target.memory.whole().owner = None
+            if it.op == "set_":
+                self._move(target, it.args[1:], it.kwargs)
+
+    def _finish_node(self, it: _Application) -> None:
+        """Fills the node's place."""
+        if it.answered is not None:
+            arguments = it.answered.arguments_of(it.call.operands)
+        else:
+            arguments = tuple([(k, self.argument(v, it.ids)) for k, v in it.arguments.items()])
+        node = self.nodes[it.index] = Node(it.op, arguments, tuple(it.results), it.origin)
+        for target, _ in it.targets:
+            self._overwrites(target, node)
+
+    def _note_memory(self, it: _Application) -> None:
+        """Notes in whose memory the result lies."""
+        if is_view(it.op, it.arguments):
+            remember(self.nodes[it.index], it.args, it.values[0] if it.values else None, it.lifted)
+
+    def _ask(
+        self, op: str, args: tuple[Value, ...], kwargs: dict[str, Value]
+    ) -> tuple[dict[str, Any], Value | None]:
+        """Returns the arguments by name and the answer of an operator's rule.
+
+        Handlers of the program do not see a failure of the rule.
+        """
+        try:
+            with self.loops.unwatched():
+                return self.generator.call(op, args, kwargs)
+        except RuleFailed as failed:
+            reason = str(failed)
+        except RecursionError as error:
+            reason = f"RecursionError: {error}"
+        except BadRules as error:
+            raise self.stopping(error) from None
+        self.end(reason)
+
+    def _repeat(self, found: FinishedCall, call: CallKey, args: tuple[Any, ...]) -> Any:
+        """Records the node of a call whose rule has answered before."""
+        self.generator.node = index = len(self.nodes)
+        self.nodes.append(_COMING)
+        origin, value = here(self.names), self.generator.again(found.result)
+        results: list[int] = []
+        if found.writes:
+            self.generator.written(call.values[0])
+            lifted = self._lift(value, found.op, {}, results, args[0])
+            self._has_written(found.op, args[0], call.values[0])
+        else:
+            lifted = self._lift(value, found.op, {}, results)
+        self.nodes[index] = Node(found.op, found.arguments_of(call.operands), tuple(results), origin)
+        if found.writes:
+            self._overwrites(args[0], self.nodes[index])
+        if found.is_view:
+            remember(self.nodes[index], args, call.values[0] if call.values else None, lifted)
+        return lifted
+
+
+_STEPS: Final = (
+    Operators._lower_operands,
+    Operators._take_place,
+    Operators._apply_rule,
+    Operators._refuse,
+    Operators._keep_answer,
+    Operators._complete_result,
+    Operators._hand_back,
+    Operators._note_writes,
+    Operators._finish_node,
+    Operators._note_memory,
+)
+
+
+@functools.lru_cache(maxsize=4096)
+def _spelled(func: Any) -> tuple[str, bool]:
+    """Returns the spelling of the operator of a torch function, and whether a call of it is special."""
+    name, spelling = _name_of(func)
+    asks = name in QUESTIONS or name in listed.QUESTIONS or name == "requires_grad_"
+    makes = name in _MAKES_TENSORS or func is _WHERE
+    return spelling, asks or makes or name in _ACCESS or isinstance(func, OpOverload)
+
+
+def _name_of(func: Any) -> tuple[str, str]:
+    """Returns the name of a torch function, and the spelling of its operator."""
+    if isinstance(func, OpOverload):
+        return func.__name__, schema_of(func).name
+    name: str = qualified_name(func) or getattr(func, "__name__", "") or func.name
+    # torch's own functions in C++ are those of ATen, also where a Python function has the same name.
+    return name, f"aten.{name}" if type(func) is BuiltinFunctionType else name
+
+
+def _tensor_among(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    return any(isinstance(a, torch.Tensor) for a in (*args, *kwargs.values()))
+
+
+def _handling_of_warnings() -> tuple[object, ...]:
+    """Returns what shows warnings, and the filters that make errors of them; others, which the first import
+    of a module may add, decide nothing.
+    """
+    return shows_warnings(), [row for row in warnings.filters if row[0] == "error"]
+
+
+def _index(index: Any) -> Any:
+    """Returns an index as `getitem` takes it: a list becomes a tuple, a list that is the whole index one
+    item, an array a tensor.
+
+    torch treats a list as a tuple of items where one of them is no number.
+    """
+    if type(index) is tuple:
+        return tuple(map(_index_of_array, index))
+    index = _index_of_array(index)
+    if isinstance(index, list | range) and all(isinstance(i, int) or type(i) is Size for i in index):
+        return (tuple(index),)
+    return index
+
+
+def _index_of_array(index: Any) -> Any:
+    """Returns an array of NumPy's as a tensor, without requiring that NumPy is installed."""
+    kind = type(index)
+    return torch.from_numpy(index) if (kind.__module__, kind.__name__) == ("numpy", "ndarray") else index
+
+
+def _written(op: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Returns the tensor that a call writes its result into, several where it has several results, or None.
+    """
+    if (out := kwargs.get("out")) is not None:
+        return out
+    if op == "setitem" or is_in_place(op):
+        return args[0] if args else kwargs.get("input")
+    return None
