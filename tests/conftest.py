@@ -10,6 +10,11 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+"""Tensors here have a few elements: threads wait for each other, in this process and in those it starts, and
+a recurrent layer takes ten times as long on a busy machine. torch reads this when it is imported.
+"""
+
 settings.register_profile("repeatable", derandomize=True, database=None)
 settings.register_profile("exploring")
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
