@@ -48,6 +48,8 @@ class Recorder(Ledger, ABC):
     """The sizes at which some float that the data decides depends on no data."""
     attributes: set[str]
     """Names of attributes that the program has set on tensors."""
+    gradients: Any
+    """The values that require gradients, a `gradients.Gradients`."""
     spelt_out: Any
     """The sites where star arguments are written one by one."""
     spread: Spread | None
@@ -151,6 +153,10 @@ class Recorder(Ledger, ABC):
         """Returns the bounds of a dim that only the data decide; None for another dim."""
 
     # ---- values
+
+    @abstractmethod
+    def ref(self, tensor: torch.Tensor) -> Ref:
+        """Returns the reference of a tensor's present value."""
 
     @abstractmethod
     def lower(self, value: Any, ids: dict[int, Ref]) -> Any:

@@ -101,6 +101,50 @@ def older_products(x: Tensor) -> Tensor:
     return gradient + result  # type: ignore[no-any-return]
 
 
+class Forces(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.energy = nn.Linear(4, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x.clone().requires_grad_()
+        energy = self.energy(x).exp().sum()
+        return -torch.autograd.grad(energy, x, create_graph=True)[0].reshape(-1, 8)
+
+
+def gradient_through_a_view(x: Tensor) -> Tensor:
+    x = x.clone().requires_grad_()
+    (found,) = torch.autograd.grad(x.view(-1, 2).sum(), x)
+    return found @ torch.zeros(3, 1)
+
+
+def gradient_of_several(x: Tensor) -> Tensor:
+    x = x.clone().requires_grad_()
+    return torch.autograd.grad((x**2).sum(0), x, torch.ones(3))[0]
+
+
+def gradient_of_one_of_several(x: Tensor) -> Tensor:
+    x = x.clone().requires_grad_()
+    return torch.autograd.grad((x**2).sum(0), x)[0]
+
+
+def gradient_by_an_inner_value(x: Tensor) -> Tensor:
+    x = x.clone().requires_grad_()
+    inner = x.clone()
+    return torch.autograd.grad((inner**2).sum(), [inner, x])[1] + torch.zeros(2, 1)
+
+
+def gradient_by_a_weight(x: Tensor) -> Tensor:
+    weight = torch.ones(3, requires_grad=True)
+    return torch.autograd.grad((x * weight).sum(), weight)[0]
+
+
+def gradient_without_any(x: Tensor) -> Tensor:
+    start = x.clone().requires_grad_()
+    end = start.sum() if len(x) > 2 else x.sum()
+    return torch.autograd.grad(end, start)[0]
+
+
 def gradient_of_no_scalar(x: Tensor) -> Tensor:
     return torch.func.grad(lambda r: r.sum() if len(r) > 2 else r.sum(1))(x)
 
@@ -171,6 +215,12 @@ PROGRAMS = [
             gradient_of_an_integer,
             gradient_by_the_second,
             gradient_of_a_write,
+            gradient_through_a_view,
+            gradient_of_several,
+            gradient_of_one_of_several,
+            gradient_by_an_inner_value,
+            gradient_by_a_weight,
+            gradient_without_any,
             older_jacobian,
             older_jacobians,
             older_hessian,
@@ -180,6 +230,7 @@ PROGRAMS = [
             gradients_of_a_module,
         )
     ),
+    (Forces(), "x: [n, m]"),
     (compiled, "x: [n]"),
 ]
 
@@ -213,6 +264,25 @@ class Reshaped(torch.autograd.Function):
         return gradients[0].reshape(3, -1)
 
 
+def changed_after(x: Tensor) -> Tensor:
+    x = x.clone().requires_grad_()
+    result = x.exp()
+    total = result.sum()
+    result.add_(1)
+    return torch.autograd.grad(total, x)[0]
+
+
+def taken_twice(x: Tensor) -> Tensor:
+    x = x.clone().requires_grad_()
+    total = (x**2).sum()
+    return torch.autograd.grad(total, x)[0] + torch.autograd.grad(total, x)[0]
+
+
+def not_connected(x: Tensor) -> Tensor:
+    x = x.clone().requires_grad_()
+    return torch.autograd.grad((x**2).sum(), x * 2)[0]
+
+
 UNSURE: dict[str, Callable[[Tensor], Tensor]] = {
     "own gradient": lambda x: torch.func.grad(lambda r: Reshaped.apply(r).sum())(x),
     "no derivative": lambda x: torch.func.grad(lambda r: torch.nextafter(r, r).sum())(x),
@@ -220,7 +290,9 @@ UNSURE: dict[str, Callable[[Tensor], Tensor]] = {
     "third derivative": torch.func.jacrev(torch.func.hessian(lambda x: x.exp().sum())),
     "captured write": lambda x: torch.func.grad(lambda r: (x.add_(1) * r).sum())(x.clone()),
     "drawn": torch.func.jacfwd(lambda x: nn.functional.dropout(x)),
-    "not connected": lambda x: torch.autograd.grad(x.sum(), x)[0],
+    "changed after": changed_after,
+    "taken twice": taken_twice,
+    "not connected": not_connected,
 }
 
 

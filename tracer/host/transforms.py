@@ -25,6 +25,8 @@ LEVELS: Final = (eager_transforms, "grad_increment_nesting"), (eager_transforms,
 """The places of the contexts in which all operators of torch are transformed."""
 GRADIENTS_OF_FUNCTIONAL: Final = functional, "_autograd_grad"
 """The place of the same in the older functions."""
+GRAD: Final = torch.autograd, "grad"
+"""The place of what takes gradients through the calls that a program has made."""
 JACOBIAN: Final = functional, "jacobian"
 """The place of the older function for Jacobians."""
 as_tuple: Final[Callable[..., tuple[bool, tuple[Any, ...]]]] = functional._as_tuple

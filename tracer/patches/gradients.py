@@ -17,14 +17,15 @@ import torch
 
 from ...constraints.engine.lifting import number_of_elements
 from ...constraints.ir.language import Tensor
-from ...constraints.ir.program import Node
+from ...constraints.ir.opnames import is_in_place
+from ...constraints.ir.program import Node, refs
 from ...constraints.rules.gradients import BUT_NOT_WITH, DIFFERENTIABLE
 from ...constraints.terms.formula import any_of, eq, ge
 from ..host import transforms
 from ..host.patches import Function, Patch
 from ..host.trees import pytree
 from ..recorder import Recorder
-from ..values.symbolic import requires_grad
+from ..values.symbolic import SymbolicTensor, requires_grad
 
 
 class _Differentiated:
@@ -38,6 +39,8 @@ class _Differentiated:
         """The number of functions that are being differentiated, each inside the one before."""
         self.first = 0
         """The node with which the last of them, that is in no other, has begun."""
+        self.freed: set[int] = set()
+        """The values of the calls that torch has forgotten after it took gradients through them."""
         self.own_gradients = 0
         """The number of calls of functions that the program has given gradients of its own."""
 
@@ -46,6 +49,7 @@ class _Differentiated:
         return self.recording.operator("alias", (tensor,), {}) if isinstance(tensor, torch.Tensor) else tensor
 
     def require_gradients(self, tensor: Any) -> Any:
+        self.recording.gradients.asked(tensor, True)
         return requires_grad(self.recording, tensor)
 
     def gradients(
@@ -147,6 +151,62 @@ class _Differentiated:
 
         return jacobian
 
+    def grad(self, plain: Function) -> Function:
+        """Returns `torch.autograd.grad`, which takes gradients through the calls that were made before."""
+
+        def grad(
+            outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool | None = None,
+            create_graph: bool = False, only_inputs: bool = True, allow_unused: bool | None = None,
+            is_grads_batched: bool = False, materialize_grads: bool = False,
+        ) -> Any:  # fmt: skip
+            results, arguments = _several(outputs), _several(inputs)
+            factors = (None,) * len(results) if grad_outputs is None else _several(grad_outputs)
+            tensors = all(isinstance(x, torch.Tensor) for x in (*results, *arguments))
+            symbolic = any(isinstance(x, SymbolicTensor) for x in (*results, *arguments))
+            if not (tensors and symbolic) or is_grads_batched or len(factors) != len(results):
+                return plain(
+                    outputs, inputs, grad_outputs, retain_graph, create_graph, only_inputs, allow_unused,
+                    is_grads_batched, materialize_grads,
+                )  # fmt: skip
+            self._require_connected(results, arguments, not (retain_graph or create_graph))
+            for result, factor in zip(results, factors, strict=True):
+                if factor is None:
+                    elements = number_of_elements(self.recording.generator, self._value(result))
+                    told = f"only one element has a gradient by itself, not {self._value(result)}"
+                    self.recording.require(eq(elements, 1), told)
+            given = [x for x, factor in zip(results, factors, strict=True) if factor is not None]
+            return self.gradients(given, arguments, [factor for factor in factors if factor is not None])
+
+        return grad
+
+    def _value(self, tensor: torch.Tensor) -> Any:
+        return self.recording.lower(tensor, {})
+
+    def _require_connected(
+        self, results: Sequence[torch.Tensor], arguments: Sequence[torch.Tensor], frees: bool
+    ) -> None:
+        """Requires that the results and the arguments require gradients, and claims no more than is known of
+        the calls between them. With `frees`, no second gradient can be taken through these.
+        """
+        recording = self.recording
+        found = [recording.gradients.required([x]) for x in (*results, *arguments)]
+        if False in found:
+            recording.require(False, "a gradient of, or by, a tensor that requires no gradients")
+        wanted, between = {recording.ref(x).id for x in results}, []
+        for node in reversed(recording.nodes):
+            if not wanted.isdisjoint(node.results):
+                between.append(node)
+                wanted |= {ref.id for _, argument in node.args for ref in refs(argument)}
+        calls = {ref for node in between for ref in node.results}
+        writes = any(node.op == "setitem" or is_in_place(node.op) for node in recording.nodes)
+        differentiable = all(map(is_differentiable, between)) and not self.own_gradients
+        connected = all(recording.ref(x).id in wanted for x in arguments)
+        if None in found or writes or not (differentiable and connected) or not self.freed.isdisjoint(calls):
+            reason = "whether the results depend on the arguments in a way that torch can differentiate"
+            recording.generator.approximate(reason, "accept")
+        if frees:
+            self.freed |= calls
+
     def with_own(self, plain: Function) -> Function:
         """Counts the calls."""
 
@@ -155,6 +215,10 @@ class _Differentiated:
             return plain(*args)
 
         return noted
+
+
+def _several(given: Any) -> tuple[Any, ...]:
+    return tuple(given) if isinstance(given, list | tuple) else (given,)
 
 
 def is_differentiable(node: Node) -> bool:
@@ -183,5 +247,6 @@ def of_functions(recording: Recorder) -> Iterator[Patch]:
     )
     for place, function in replaced:
         yield Patch(*place, partial(_in_place_of, function), "gradients are recorded by their shapes")
+    yield Patch(*transforms.GRAD, calls.grad, "gradients are recorded by their shapes")
     yield Patch(*transforms.JACOBIAN, calls.jacobian, "a gradient is recorded once")
     yield Patch(*transforms.OWN, calls.with_own, "gradients of the program's own are not followed")

@@ -48,7 +48,7 @@ class Writing(Lowering):
             self._approximate(reason)
 
     def requires_gradients(self, tensor: torch.Tensor) -> bool:
-        required = self.gradients.required([tensor])
+        required: bool | None = self.gradients.required([tensor])
         if required is None:
             return self.guess("whether a tensor requires gradients is not known")
         return required

@@ -315,6 +315,6 @@ class Recording(Operators):
         elif isinstance(result, torch.Tensor):
             if isinstance(result, SymbolicTensor):
                 self._no_ended(result.value)
-            yield name or "output", self._ref(result)
+            yield name or "output", self.ref(result)
         elif type(result) in (Size, Sizes, int, float, bool, str, type(None)):
             yield name or "output", self.argument(self.lower(result, {}), {})

@@ -176,7 +176,7 @@ class RealTensors(Decisions):
         self._constants[id(tensor)] = weakref.ref(tensor), site
         return tensor
 
-    def _ref(self, tensor: torch.Tensor) -> Ref:
+    def ref(self, tensor: torch.Tensor) -> Ref:
         tensor = self.since(tensor)
         return tensor.ref if isinstance(tensor, SymbolicTensor) else self.real_tensor(tensor)[2]
 
