@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import Final
 
 from ...ir.language import Quotient
@@ -323,15 +324,29 @@ def _where(call: EndsCall) -> Ends:
     condition, one = call.args.get("condition"), call.args.get("input")
     places = call.places
     made = places.program.made(condition.id) if isinstance(condition, Ref) else None
-    if made is not None and made.op == "lt" and isinstance(condition, Ref) and isinstance(one, Ref):
+    if made is not None and made.op in ("lt", "gt") and isinstance(condition, Ref) and isinstance(one, Ref):
         args = places.args(made)
         bound = args.get("other")
         kept = args.get("input") == one and places.is_as_made(condition.id, call.time)
-        if kept and isinstance(bound, int | Term) and call.operand().shape == call.result.shape:
+        kept = kept and call.operand().shape == call.result.shape
+        if made.op == "lt" and kept and isinstance(bound, int | Term):
             high, low = call.ends().high, call.tail.lines(bound)[0]
             if high is not None and low is not None and high.is_below(low.plus(flat(-1))):
                 return call.tail.kept(call.ends(), call.operand(), bound - 1)
+        if made.op == "gt" and kept and type(bound) is int and bound >= 0:
+            return _by_element(partial(_above, bound), "condition", *PAIR)(call)
     return _by_element(_chosen(*PAIR), "condition", *PAIR)(call)
+
+
+def _above(bound: int, call: EndsCall) -> Ends:
+    """Numbers where they are greater than a natural one, and others elsewhere, as for the least integer."""
+    one, other = call.ends("input"), call.ends("other")
+    if other.wild or call.dtype not in INTEGRAL:
+        raise NotComputed
+    least, high = flat(bound + 1), None if one.wild else upper(one.high, other.high)
+    low = lower(least if one.wild else greater(one.low, least), other.low)
+    reached = one.top if one.top is not None and least.is_below(one.top) and not one.wild else None
+    return Ends(low, high, greater(reached, low))
 
 
 def _bits(call: EndsCall) -> Ends:

@@ -135,6 +135,10 @@ INDICES: Final[list[Callable[[Tensor], Tensor]]] = [
     lambda x: (arange(n(x)) * 40).char().long().amin(0),
     lambda x: (arange(n(x)) * (7 / (n(x) // 2 + 1))).long().byte().long(),
     lambda x: torch.tensor([n(x) // 3, 2 * n(x)]) // (n(x) // 2 + 1),
+    lambda x: torch.where((t := arange(n(x)) * 3 - 7) > 4, t, -2).cumsum(0),
+    lambda x: torch.where((t := (arange(n(x)) * 4).byte().long()) > 9, t, 300),
+    lambda x: arange(n(x)).flip(0).byte().long()[2].expand(3),
+    lambda x: (arange(n(x)) % 5).sum().sub(arange(n(x)).max()),
 ]  # fmt: skip
 
 
