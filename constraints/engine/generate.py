@@ -786,9 +786,9 @@ class Generator:
         self._read_numbers(call)
         self._announce(call)
         key = self._key(call)
-        if key in self.known.answered:
+        if (answer := self.known.answered.get(key, _UNANSWERED)) is not _UNANSWERED:
             self.repeatable = True
-            return call.named, self.again(self.known.answered[key])
+            return call.named, self.again(answer) if self.known.made else anew(answer)
         before, self._asked = self._heard(), False
         try:
             result = self._answer(call)
@@ -858,8 +858,8 @@ class Generator:
         """
         named = call.named
         self._ratios.pop(self.node, None)
-        if ratios := {key: value for key, value in named.items() if type(value) is Quotient}:
-            self._ratios[self.node] = ratios
+        if Quotient in map(type, named.values()):
+            self._ratios[self.node] = {k: value for k, value in named.items() if type(value) is Quotient}
         if call.writes or call.base == "setitem":
             self.written(next(iter(named.values())))
         if "out" in named:
@@ -904,11 +904,11 @@ class Generator:
 
     def again(self, value: Value) -> Value:
         """Returns an equal value of its own identity, made by the same call."""
-        copies = anew(value)
-        if self.known.made:
+        copies, made = anew(value), self.known.made
+        if made:
             for tensor, copy in zip(tensors(value), tensors(copies), strict=True):
-                if id(tensor) in self.known.made:
-                    self.known.made[id(copy)] = copy, self.known.made[id(tensor)][1]
+                if id(tensor) in made:
+                    made[id(copy)] = copy, made[id(tensor)][1]
         return copies
 
     def _applied(self, rule: Rule, op: str, named: dict[str, Any]) -> Value:
@@ -1067,6 +1067,9 @@ def _element(value: Value) -> Value:
 
 _INERT: Final = frozenset({int, float, bool, str, type(None)})
 """Types of values that need no treatment; tuples of numbers need none, either."""
+
+
+_UNANSWERED: Final[Any] = object()
 
 
 def _is_special(value: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import pickle
 import re
@@ -31,6 +32,7 @@ from anyshape.typecheck import (
     check,
 )
 from anyshape.typecheck.render.text import fact_text, marked
+from anyshape.typecheck.report.later import Later
 
 b, h, k = sym("b"), sym("h"), sym("k")
 LOGITS = SymbolicValue("float32[b, 2*h]", "float32", (b, 2 * h))
@@ -284,3 +286,20 @@ MARKS = [
 def test_the_call_is_marked(code: str, op: str, part: str) -> None:
     start, length = marked(code, op)
     assert code[start : start + length] == part
+
+
+def test_shapes_are_made_when_they_are_first_read() -> None:
+    made: list[int] = []
+
+    def make() -> tuple[int, ...]:
+        made.append(1)
+        return 3, 4, 5
+
+    later = Later(make)
+    assert not made
+    assert later == (3, 4, 5) and (3, 4, 5) == later and later != (3, 4)
+    assert (len(later), later[0], later[1:], [*later]) == (3, 3, (4, 5), [3, 4, 5])
+    assert hash(later) == hash((3, 4, 5)) and repr(later) == "(3, 4, 5)"
+    assert made == [1]
+    unread = Later(make)
+    assert type(pickle.loads(pickle.dumps(unread))) is tuple and type(copy.deepcopy(unread)) is tuple

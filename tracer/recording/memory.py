@@ -354,6 +354,10 @@ def remember(node: Node, given: Sequence[Any], value: Any, results: Any) -> None
     """Notes that the results of a view, as the program gets them, lie in the memory of its input, the first
     of `given`, which had this value.
     """
+    if type(results) is SymbolicTensor and node.op not in _EACH:
+        if given:
+            _lies_in(results, given[0], value, node, 0, (results.value,))
+        return
     parts = results if isinstance(results, _SEVERAL) else (results,)
     values = tuple([part.value if isinstance(part, SymbolicTensor) else None for part in parts])
     if node.op not in _EACH:

@@ -92,15 +92,15 @@ class CallKey:
                 operands.append(a.ref)
                 values.append(value)
                 key.append(value)
-            elif kind in _ITSELF:
-                key.append(a)
-            elif kind in _PLAIN or (kind is tuple and _INTEGERS.issuperset(map(type, a))):  # as a stride
-                key.append((kind, a))
             elif kind in PLAIN_TENSORS:
                 _, known, ref = real.get(id(a)) or run.real_tensor(a)
                 operands.append(ref)
                 values.append(known)
                 key.append(known)
+            elif kind in _ITSELF:
+                key.append(a)
+            elif kind in _PLAIN or (kind is tuple and _INTEGERS.issuperset(map(type, a))):  # as a stride
+                key.append((kind, a))
             else:
                 key.append(self._told(run, a))
         self.key = tuple(key)

@@ -22,6 +22,7 @@ from ...solver.tactics.judge import Budget
 from ..facade import Report
 from ..remote.recorded import Recorded
 from ..report import findings
+from ..report.later import Later
 from ..report.report import Accepts, Verdict
 from .clock import Clock, Progress
 from .replay import Inconclusive
@@ -253,7 +254,7 @@ def _report(
         accepts,
         {n: f for n, f in facts.items() if n in decision.facts or not (is_dim(n) or is_relation(n))},
         (*mistakes, *told, *(trial.remarks if trial else ())),
-        findings.shapes(system),
+        Later(lambda: findings.shapes(system)),
         findings.outputs(system),
         findings.branches(system),
         inside,

@@ -8,7 +8,7 @@ needs no table. `schema` changes when a reader of the old form would misread the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
 from enum import Enum
 from functools import cache, reduce
@@ -80,7 +80,7 @@ def _form(kind: Any) -> Form:
         return _of_both(inner, lambda f: lambda value: None if value is None else f(value))
     if get_origin(kind) is Mapping:
         return _of_both(_form(args[1]), lambda f: lambda value: {key: f(part) for key, part in value.items()})
-    if get_origin(kind) is tuple and args[1:] == (...,):
+    if get_origin(kind) is Sequence or (get_origin(kind) is tuple and args[1:] == (...,)):
         inner = _form(args[0])
         return Form(lambda v: [*map(inner.write, v)], lambda v: tuple(map(inner.read, v)))
     if get_origin(kind) is tuple:

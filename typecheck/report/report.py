@@ -6,7 +6,7 @@ report, `facade.py` the methods by which users call them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Literal
@@ -228,7 +228,7 @@ class ReportData:
     dims: Mapping[str, Fact]
     """The known facts about each symbol, over the accepted inputs."""
     findings: tuple[Finding, ...] = ()
-    shapes: tuple[Shape, ...] = ()
+    shapes: Sequence[Shape] = ()
     """The shape of every intermediate value, along the first way through the program that returns."""
     outputs: tuple[Output, ...] = ()
     branches: tuple[Branch, ...] = ()
