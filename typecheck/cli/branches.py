@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
-from .common import TARGETS, Commands, add_target, command, running
+from .common import TARGETS, Commands, add_format, add_target, command, running
 
 if TYPE_CHECKING:
     from ..gradual.branching import BranchOn
@@ -26,9 +26,7 @@ def add(commands: Commands) -> None:
         commands, "branches", "find conditions on shapes that have the same outcome for every input", _EPILOG
     )
     add_target(parser)
-    parser.add_argument(
-        "--format", choices=("text", "json"), default="text", help="format of the answer (default: text)"
-    )
+    add_format(parser)
     parser.set_defaults(run=run)
 
 

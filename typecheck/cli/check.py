@@ -22,7 +22,7 @@ from ..project.jobs import JobAnswer, answer
 from ..project.suppression import suppressed
 from ..render.formats import FORMATS, written
 from ..report.codes import SUSPICIONS
-from .common import BAD_INPUT, EXIT_CODES, TARGETS, Commands, add_target, command, running_for
+from .common import BAD_INPUT, EXIT_CODES, TARGETS, Commands, add_format, add_target, command, running_for
 from .errors import told
 from .submit import add_server, awaited, client_of, packed, submitted
 from .terminal import coloured, width
@@ -54,9 +54,7 @@ def add(commands: Commands) -> None:
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Adds the options for the target of the check and the form of the report."""
     add_target(parser, optional=True)
-    parser.add_argument(
-        "--format", choices=FORMATS, default="text", help="format of the report (default: text)"
-    )
+    add_format(parser, "report", FORMATS)
     parser.add_argument("--output", "-o", metavar="FILE", type=Path, help="write the report into a file")
     parser.add_argument("--shapes", action="store_true", help="show the shape of every intermediate value")
     parser.add_argument(

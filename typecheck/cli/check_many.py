@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ..facade import Report
 from ..project.config import ConfigError, ConfiguredJob
 from ..render.formats import FORMATS, written
-from .common import BAD_INPUT, EXIT_CODES, Commands, command, seconds
+from .common import BAD_INPUT, EXIT_CODES, Commands, add_format, command, seconds
 
 if TYPE_CHECKING:
     from ..project.many import JobEnd
@@ -62,9 +62,7 @@ def add(commands: Commands) -> None:
         help="further seconds to load each program (default: 60)",
     )
     parser.add_argument("--no-cache", action="store_true", help="neither read nor write the cache of results")
-    parser.add_argument(
-        "--format", choices=FORMATS, default="text", help="format of the reports (default: text)"
-    )
+    add_format(parser, "reports", FORMATS)
     parser.add_argument("--output", "-o", metavar="FILE", type=Path, help="write the reports into a file")
     parser.set_defaults(run=run)
 

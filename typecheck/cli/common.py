@@ -8,7 +8,7 @@ import argparse
 import contextlib
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
 from ..report.report import Verdict
@@ -54,8 +54,7 @@ def command(commands: Commands, name: str, purpose: str, epilog: str) -> argpars
 
 def add_target(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
     """TARGET, its inputs and assumptions, and the seconds that the answer may take."""
-    help = "the program: file.py:Name, package.module:Name or FILE.pt2"
-    parser.add_argument("target", metavar="TARGET", nargs="?" if optional else None, help=help)
+    add_program(parser, optional=optional)
     parser.add_argument(
         "--input",
         "-i",
@@ -64,8 +63,19 @@ def add_target(parser: argparse.ArgumentParser, *, optional: bool = False) -> No
         dest="inputs",
         help='an input: "x: float32[b, 3, h, w]"',
     )
+    add_assumptions(parser, "h %% 32 == 0")
+
+
+def add_program(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
+    """TARGET alone."""
+    help = "the program: file.py:Name, package.module:Name or FILE.pt2"
+    parser.add_argument("target", metavar="TARGET", nargs="?" if optional else None, help=help)
+
+
+def add_assumptions(parser: argparse.ArgumentParser, example: str) -> None:
+    """Assumptions, and the seconds that the answer may take."""
     parser.add_argument(
-        "--assume", "-a", action="append", metavar="TEXT", default=[], help='an assumption: "h %% 32 == 0"'
+        "--assume", "-a", action="append", metavar="TEXT", default=[], help=f'an assumption: "{example}"'
     )
     parser.add_argument(
         "--budget",
@@ -73,6 +83,15 @@ def add_target(parser: argparse.ArgumentParser, *, optional: bool = False) -> No
         default=30.0,
         metavar="S",
         help="seconds until the answer is unknown (default: 30)",
+    )
+
+
+def add_format(
+    parser: argparse.ArgumentParser, what: str = "answer", formats: Iterable[str] = ("text", "json")
+) -> None:
+    """The format of what is printed."""
+    parser.add_argument(
+        "--format", choices=formats, default="text", help=f"format of the {what} (default: text)"
     )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from ...constraints.terms.formula import free_symbols
-from .common import EXIT_CODES, Commands, command, running, seconds
+from .common import EXIT_CODES, Commands, add_assumptions, add_format, add_program, command, running
 from .terminal import coloured, width
 
 if TYPE_CHECKING:
@@ -31,25 +31,12 @@ Exit codes: those of a check of the spec: 0 proved, 1 refined or refuted, 2 bad 
 def add(commands: Commands) -> None:
     purpose = "find out from examples which sizes vary, and which relations the program needs"
     parser = command(commands, "infer", purpose, _EPILOG)
-    parser.add_argument(
-        "target", metavar="TARGET", help="the program: file.py:Name, package.module:Name or FILE.pt2"
-    )
+    add_program(parser)
     parser.add_argument(
         "--examples", "-e", required=True, metavar="FILE", help="file of two or more example inputs"
     )
-    parser.add_argument(
-        "--assume", "-a", action="append", metavar="TEXT", default=[], help='an assumption: "x_0 <= 64"'
-    )
-    parser.add_argument(
-        "--budget",
-        type=seconds,
-        default=30.0,
-        metavar="S",
-        help="seconds until the answer is unknown (default: 30)",
-    )
-    parser.add_argument(
-        "--format", choices=("text", "json"), default="text", help="format of the answer (default: text)"
-    )
+    add_assumptions(parser, "x_0 <= 64")
+    add_format(parser)
     parser.set_defaults(run=run)
 
 

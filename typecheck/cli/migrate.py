@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any, Final
 
 from ..report.report import Verdict
-from .common import TARGETS, Commands, add_target, command, running
+from .common import TARGETS, Commands, add_format, add_target, command, running
 
 _EPILOG: Final = f"""\
 {TARGETS}
@@ -26,9 +26,7 @@ def add(commands: Commands) -> None:
     add_target(parser)
     parser.add_argument("--maximal", type=int, metavar="N", default=0, help="list the first N migrations")
     parser.add_argument("--source", action="store_true", help="print the program with all its types")
-    parser.add_argument(
-        "--format", choices=("text", "json"), default="text", help="format of the answer (default: text)"
-    )
+    add_format(parser)
     parser.set_defaults(run=run)
 
 

@@ -11,7 +11,7 @@ from ..checking.clock import Progress
 from ..facade import Report
 from ..project.config import ConfigError, ConfiguredJob
 from ..render.formats import FORMATS
-from .common import EXIT_CODES, TARGETS, Commands, add_target, command, running
+from .common import EXIT_CODES, TARGETS, Commands, add_format, add_target, command, running
 from .terminal import coloured, width
 
 if TYPE_CHECKING:
@@ -41,9 +41,7 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--priority", choices=("low", "normal", "high"), help="priority of the check (default: normal)"
     )
-    parser.add_argument(
-        "--format", choices=FORMATS, default="text", help="format of the report (default: text)"
-    )
+    add_format(parser, "report", FORMATS)
     parser.set_defaults(run=run)
 
 

@@ -60,15 +60,19 @@ def with_truths(x: Tensor) -> Any:
     return x + more, x + (n == 4), torch.arange(20)[:more]
 
 
-@pytest.mark.parametrize(
-    "function", [cut, made, beside_others, shaped, written, written_elsewhere, with_truths, in_other_words]
-)
-def test_takes_what_eager_takes_and_gives_the_same(function: Callable[[Tensor], Any]) -> None:
-    program = export(function, "x: float32[n]", "n <= 12").program.module()
-    for n in range(1, 13):
-        x = torch.randn(n)
+def wrong(function: Callable[[Tensor], Any], program: Callable[[Tensor], Any]) -> list[int]:
+    """Returns the sizes up to 12 at which the function and its program give different results."""
+
+    def differ(x: Tensor) -> bool:
         pairs = zip(pytree.tree_leaves(function(x)), pytree.tree_leaves(program(x)), strict=True)
-        assert all(one.dtype == other.dtype and torch.equal(one, other) for one, other in pairs)
+        return any(one.dtype != other.dtype or not torch.equal(one, other) for one, other in pairs)
+
+    return [n for n in range(1, 13) if differ(torch.randn(n))]
+
+
+@pytest.mark.parametrize("function", [written, written_elsewhere, with_truths, in_other_words])
+def test_takes_what_eager_takes_and_gives_the_same(function: Callable[[Tensor], Any]) -> None:
+    assert wrong(function, export(function, "x: float32[n]", "n <= 12").program.module()) == []
 
 
 @pytest.mark.parametrize("function", [cut, made, beside_others, shaped])
@@ -76,6 +80,7 @@ def test_are_known_of_the_program(function: Callable[[Tensor], Any]) -> None:
     found = export(function, "x: float32[n]")
     assert not found.given_up
     assert not any("item" in str(node.target) for node in found.program.graph.nodes)
+    assert wrong(function, found.program.module()) == []
 
 
 def test_a_branch_on_one_is_a_branch_on_the_size() -> None:
