@@ -246,7 +246,7 @@ def doubt_places(c: Context, places: Tensor, sizes: Shape) -> None:
     the sizes: torch checks them only in some operators on it, and only some of them.
     """
     none = eq(places.shape[-1], 0)
-    reason = f"places of elements beyond the sizes {sizes} of a sparse tensor"
+    reason = f"places of elements beyond the sizes ({', '.join(map(str, sizes))}) of a sparse tensor"
     if is_data(places):
         approximate(c, reason, any_of((none, all_of(ge(n, 1) for n in sizes))))
         return
