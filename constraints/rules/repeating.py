@@ -9,7 +9,7 @@ from msgspec import structs
 from ..contents.masks import one_dim
 from ..ir.language import Affine, Context, Layout, Shape, Tensor
 from ..terms.dims import Dim, maximum, minimum
-from ..terms.formula import all_of, any_of, eq, ge
+from ..terms.formula import all_of, any_of, eq, ge, le
 from .common import axes, axis, broadcast, given_or_left_out, rank_is
 from .joining import joined_layout
 from .layout import copied, empty, nonnegative, replaced, text, transpose, with_strides
@@ -40,6 +40,11 @@ def expand(c: Context, input: Tensor, *size: Dim, implicit: bool = False) -> Ten
         fits = any_of((eq(old, wanted), all_of((lone, wide))))
         c.require(fits, f"size {old} expands to {wanted} only where it is 1")
         shape.append(wanted)
+    for i, n in enumerate(shape):
+        if not c.at_least(n, 0):
+            nothing = empty(c, (*shape[:i], *shape[i + 1 :]))
+            reason = f"torch may expand to a size below -1, {n}, what has no elements"
+            c.approximate(reason, "refuse", all_of((le(n, -2), nothing)))
     return expanded(c, input, tuple(shape))
 
 

@@ -25,7 +25,7 @@ MIXED = [
     Case("expand", X.expand, (T("a b"), D("x"), D("y-1"), D("z-1")), where="y z"),
     Case("expand", X.expand, (T("a b"), D("x-2"), D("y-2"))),
     Case("expand", X.expand, (T("a b"), D("x-2"), D("y-2"), D("z-2"))),
-    Case("broadcast_to", torch.broadcast_to, (T("a b"), (D("x-2"), -1))),
+    Case("broadcast_to", torch.broadcast_to, (T("a 2"), (D("x-2"), -1))),
     Case("expand", X.expand, (T("a b", permute=(1, 0)), (-1, D("x")))),
     Case("expand_as", X.expand_as, (T("a 1"), T("x y z"))),
     Case("broadcast_to", torch.broadcast_to, (T("a b"), (D("x"), D("y"), -1))),
@@ -106,6 +106,15 @@ REFUSED = [
 def test_accepted_and_refused(case: Case) -> None:
     accepted, refused = check_case(case, rules)
     assert accepted and refused
+
+
+def test_sizes_below_minus_one_without_elements() -> None:
+    """torch makes tensors of such sizes; the rule refuses them, and says so."""
+    assert torch.zeros(1, 0).expand(-2, 0).shape == (-2, 0)
+    domain = Domain(("b", "n"), (ge(sym("b"), 0), ge(sym("n"), 0)))
+    generator = Generator(rules, domain, chooser=lambda formula: False)
+    generator.call("expand", (Tensor((1, sym("b"))), sym("n") - 3, sym("b")), {})
+    assert [(note.may, str(note.where)) for note in generator.said.notes] == [("refuse", "n <= 1 and b == 0")]
 
 
 @pytest.mark.parametrize("case", ACCEPTED, ids=str)
