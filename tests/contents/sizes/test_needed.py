@@ -128,7 +128,7 @@ INDICES: Final[list[Callable[[Tensor], Tensor]]] = [
     lambda x: torch.tensor([0, n(x), 3]).half().long().amin(0),
     lambda x: torch.combinations(arange(n(x)))[:, 0].fmod(4).unsqueeze(0),
     lambda x: arange(0, n(x), 0.5).long().clamp(2, 20).prod(),
-    lambda x: F.pad(torch.diag(arange(n(x))), (0, 1), value=-3).amax(0),
+    lambda x: F.pad(arange(n(x)), (0, 1), value=-3).amax(0),
     lambda x: torch.tril_indices(n(x), 2 * n(x), offset=1)[0].clamp(max=3).cumsum(0),
     lambda x: torch.tril_indices(n(x), n(x) + 2, offset=3)[1].byte().sub(3).long(),
     lambda x: torch.div(arange(n(x)).sub(9) * 2, 3, rounding_mode="trunc"),
