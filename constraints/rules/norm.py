@@ -14,6 +14,7 @@ from ..terms.dims import Dim
 from ..terms.formula import Formula, all_of, any_of, divides, eq, ge, ne
 from .common import axis, category, channels_last, contiguous_strides, like_input, promote
 from .elementwise import apply_law, pointwise, pointwise_layout, same_dtype
+from .layout import text
 from .strides import Strides, is_refuted, lies_so, preserved, strides_of, view_of
 
 Vector = Tensor | None
@@ -360,17 +361,13 @@ def _trailing(
             for have, want in zip(vector.shape, sizes, strict=True):
                 c.require(
                     eq(have, want),
-                    f"{name} of {operation} must have the shape {_text(sizes)}, and is {vector}",
+                    f"{name} of {operation} must have the shape {text(sizes)}, and is {vector}",
                 )
     if input.rank < count:
-        c.refuse(f"{operation} over {_text(sizes)} takes an input of rank {count} or more, not {input}")
+        c.refuse(f"{operation} over {text(sizes)} takes an input of rank {count} or more, not {input}")
     for have, want in zip(input.shape[-count:], sizes, strict=True):
-        c.require(eq(have, want), f"{operation} over {_text(sizes)} takes an input that ends so, not {input}")
+        c.require(eq(have, want), f"{operation} over {text(sizes)} takes an input that ends so, not {input}")
     return (*input.shape[:-count], *(1,) * count)
-
-
-def _text(shape: Shape) -> str:
-    return f"[{', '.join(map(str, shape))}]"
 
 
 def layer_norm(

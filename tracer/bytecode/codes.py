@@ -6,7 +6,7 @@ import dis
 import functools
 import itertools
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import CodeType, FrameType
 from typing import Any, Final, ParamSpec, TypeVar
 from typing import Concatenate as After
@@ -94,3 +94,11 @@ def settled(code: CodeType, offset: int) -> int:
         elif step.opcode in JUMPS and step.opname in ENDS:
             offset = int(step.argval)
     return offset
+
+
+def codes_within(code: CodeType) -> Iterator[CodeType]:
+    """Yields the codes of the functions, classes and comprehensions that are written within a code."""
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield constant
+            yield from codes_within(constant)

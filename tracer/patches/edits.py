@@ -25,6 +25,7 @@ from torch import nn
 from ...constraints.ir.language import Tensor
 from ...constraints.ir.spec import Declared
 from ...constraints.terms.dims import sym
+from ..bytecode.codes import codes_within
 from ..host.modules import (
     BUFFERS,
     FLAT_WEIGHTS,
@@ -444,7 +445,7 @@ def _rewritten(
     changed = [Setting(scope, given, _TRIED) for scope in scopes]
     for function in functions:
         code = function.__code__
-        same = (c for c in _codes(whole) if _is(c, edit) and c.co_firstlineno == code.co_firstlineno)
+        same = (c for c in codes_within(whole) if _is(c, edit) and c.co_firstlineno == code.co_firstlineno)
         new = next(same, None)
         if new is None or new.co_freevars != code.co_freevars:
             raise CannotApply("the function closes over other names then")
@@ -488,13 +489,6 @@ def _opens_statement(lines: Sequence[str], number: int) -> bool:
 
 def _is(code: CodeType, edit: Rewritten) -> bool:
     return code.co_filename == edit.file and code.co_qualname == edit.function
-
-
-def _codes(code: CodeType) -> Iterator[CodeType]:
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield constant
-            yield from _codes(constant)
 
 
 def _functions(target: Any) -> Iterator[FunctionType]:

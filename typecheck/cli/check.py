@@ -22,7 +22,7 @@ from ..project.jobs import JobAnswer, answer
 from ..project.suppression import suppressed
 from ..render.formats import FORMATS, written
 from ..report.codes import SUSPICIONS
-from .common import BAD_INPUT, EXIT_CODES, TARGETS, Commands, add_format, add_target, command, running_for
+from .common import BAD_INPUT, TARGETS, Commands, add_format, add_target, command, exit_code, running_for
 from .errors import told
 from .submit import add_server, awaited, client_of, packed, submitted
 from .terminal import coloured, width
@@ -106,7 +106,7 @@ def run(options: argparse.Namespace, read: set[str] | None = None) -> int:
         shown = suppressed(reports, project, known, all=whole or project is None or not project.jobs)
         text = _shown(shown, options, whole)
     _put(text, output)
-    return failed or max((_exit_code(report) for report in shown), key=_SEVERITY.index)
+    return failed or max((exit_code(report) for report in shown), key=_SEVERITY.index)
 
 
 def _dump(options: argparse.Namespace) -> int:
@@ -128,10 +128,6 @@ def _dump(options: argparse.Namespace) -> int:
 
 _SEVERITY: Final = (0, 3, 1, BAD_INPUT)
 """Exit codes, the one that says most about a project last."""
-
-
-def _exit_code(report: Report) -> int:
-    return 0 if report.passes else EXIT_CODES[report.verdict]
 
 
 def _jobs(options: argparse.Namespace, project: Project | None) -> Sequence[ConfiguredJob]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ..facade import Report
 from ..project.config import ConfigError, ConfiguredJob
 from ..render.formats import FORMATS, written
-from .common import BAD_INPUT, EXIT_CODES, Commands, add_format, command, seconds
+from .common import BAD_INPUT, Commands, add_format, command, exit_code, seconds
 
 if TYPE_CHECKING:
     from ..project.many import JobEnd
@@ -80,16 +80,12 @@ def run(options: argparse.Namespace) -> int:
     reports = [one.report for one in found if one.report is not None]
     if options.format != "text" or options.output is not None:
         _write(reports, options)
-    codes = [BAD_INPUT if one.report is None else _code(one.report) for one in found]
+    codes = [BAD_INPUT if one.report is None else exit_code(one.report) for one in found]
     return max(codes, key=_SEVERITY.index)
 
 
 def _with_budget(job: ConfiguredJob, budget: float | None) -> ConfiguredJob:
     return job if budget is None else replace(job, budget_s=budget)
-
-
-def _code(report: Report) -> int:
-    return 0 if report.passes else EXIT_CODES[report.verdict]
 
 
 def _executor(options: argparse.Namespace) -> Callable[[], Any]:

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
+from ..facade import Report
 from ..report.report import Verdict
 from .terminal import progress
 
@@ -37,6 +38,11 @@ A spec names an input, its dtype and its sizes, which may be terms; an input wit
 An assumption narrows the inputs: --assume "h % 32 == 0" --assume "2 <= b <= 64"
 """
 """The part of a help text that says what to write for a target and its inputs."""
+
+
+def exit_code(report: Report) -> int:
+    """Returns the exit code of a check: 0 where the report passes, or that of its verdict."""
+    return 0 if report.passes else EXIT_CODES[report.verdict]
 
 
 def command(commands: Commands, name: str, purpose: str, epilog: str) -> argparse.ArgumentParser:

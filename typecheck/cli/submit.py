@@ -11,7 +11,7 @@ from ..checking.clock import Progress
 from ..facade import Report
 from ..project.config import ConfigError, ConfiguredJob
 from ..render.formats import FORMATS
-from .common import EXIT_CODES, TARGETS, Commands, add_format, add_target, command, running
+from .common import TARGETS, Commands, add_format, add_target, command, exit_code, running
 from .terminal import coloured, width
 
 if TYPE_CHECKING:
@@ -105,4 +105,4 @@ def run(options: argparse.Namespace) -> int:
         return 0
     text = report.to_text(width=width(), colour=coloured(sys.stdout)) if written is None else written
     print(text, end="")
-    return 0 if report.passes else EXIT_CODES[report.verdict]
+    return exit_code(report)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 
+from ...constraints.engine.generate import resolved
 from ...constraints.ir.language import Value
-from ...constraints.ir.program import Argument, Ref
 from ...constraints.ir.system import Path
 
 NODE = "fx_node"
@@ -22,7 +22,7 @@ def values_of(path: Path) -> dict[str, Value]:
     named = _named(path)
     inputs = {i.name: i.type for i in path.program.inputs if not i.parameter}
     found: dict[str, Value] = named or {**inputs, **_by_operator(path)}
-    outputs = [_value(argument, path) for _, argument in path.program.outputs]
+    outputs = [resolved(argument, path.values) for _, argument in path.program.outputs]
     if path.end.how == "returned" and outputs:
         found[OUTPUT] = outputs[0] if len(outputs) == 1 else tuple(outputs)
     return found
@@ -30,7 +30,7 @@ def values_of(path: Path) -> dict[str, Value]:
 
 def _named(path: Path) -> dict[str, Value]:
     tells = [dict(node.args) for node in path.program.nodes if node.op == NODE]
-    return {str(arguments["name"]): _value(arguments["input"], path) for arguments in tells}
+    return {str(arguments["name"]): resolved(arguments["input"], path.values) for arguments in tells}
 
 
 def _by_operator(path: Path) -> dict[str, Value]:
@@ -43,11 +43,3 @@ def _by_operator(path: Path) -> dict[str, Value]:
             results = tuple(path.values[r] for r in node.results)
             found[name] = results[0] if len(results) == 1 else results
     return found
-
-
-def _value(argument: Argument, path: Path) -> Value:
-    if isinstance(argument, Ref):
-        return path.values[argument.id]
-    if isinstance(argument, tuple):
-        return tuple(_value(part, path) for part in argument)
-    return argument

@@ -8,7 +8,7 @@ from itertools import count
 from operator import itemgetter
 from typing import Final, TypeAlias
 
-from ...constraints.engine.generate import RULE_DEFECT, Rules
+from ...constraints.engine.generate import RULE_DEFECT, Rules, resolved
 from ...constraints.ir.language import Dyn, Note, Number, Slice, Tensor, Value
 from ...constraints.ir.opnames import is_in_place
 from ...constraints.ir.program import Argument, Node, Origin, Program, Ref, parts_of, refs
@@ -209,7 +209,8 @@ def _revealed(system: System) -> Iterator[Finding]:
         for node in path.program.nodes:
             if node.op == "reveal_shape":
                 (_, argument), = node.args
-                yield make(Code.REVEALED, f"the value is {readable(_value(argument, path))}", node.origin)
+                value = readable(resolved(argument, path.values))
+                yield make(Code.REVEALED, f"the value is {value}", node.origin)
 
 
 def _op(system: System, requirement: Requirement) -> str:
@@ -422,7 +423,7 @@ def outputs(system: System) -> tuple[Output, ...]:
 
 
 def _results(path: Path) -> tuple[tuple[str, Value], ...]:
-    return tuple((name, _value(argument, path)) for name, argument in path.program.outputs)
+    return tuple((name, resolved(argument, path.values)) for name, argument in path.program.outputs)
 
 
 def _operands(path: Path | None) -> Iterator[tuple[str, tuple[Operand, ...]]]:
@@ -438,15 +439,7 @@ def _when(path: Path) -> str:
 
 def _outputs(program: Program, path: Path) -> Iterator[tuple[str, SymbolicValue]]:
     for name, argument in program.outputs:
-        yield name, symbolic(_value(argument, path))
-
-
-def _value(argument: Argument, path: Path) -> Value:
-    if isinstance(argument, Ref):
-        return path.values[argument.id]
-    if isinstance(argument, tuple):
-        return tuple(_value(part, path) for part in argument)
-    return argument
+        yield name, symbolic(resolved(argument, path.values))
 
 
 def branches(system: System) -> tuple[Branch, ...]:

@@ -30,6 +30,7 @@ from typing import Any, Final
 
 import torch
 
+from ....tracer.bytecode.codes import codes_within
 from ....tracer.host.patches import Setting
 
 LOOP: Final = "_anyshape_loop"
@@ -136,7 +137,7 @@ def _with_bodies(code: CodeType) -> CodeType | None:
     whole = compile(
         ast.fix_missing_locations(tree), code.co_filename, "exec", code.co_flags & _FUTURES, dont_inherit=True
     )
-    for new in _codes(whole):
+    for new in codes_within(whole):
         if (new.co_qualname, new.co_firstlineno) == (code.co_qualname, code.co_firstlineno):
             return new if new.co_freevars == code.co_freevars else None
     return None
@@ -149,13 +150,6 @@ def _has_loop(code: CodeType) -> bool:
 
 def _first_line(function: ast.FunctionDef) -> int:
     return min([function.lineno, *(node.lineno for node in function.decorator_list)])
-
-
-def _codes(code: CodeType) -> Iterator[CodeType]:
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield constant
-            yield from _codes(constant)
 
 
 @dataclass
