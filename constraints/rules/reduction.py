@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from ..engine.generate import Rule, RuleFunction
 from ..engine.memory import is_contiguous
-from ..ir.language import Context, Layout, Shape, Tensor, Value
+from ..ir.language import Context, Layout, Refused, Shape, Tensor, Value
 from ..terms.dims import Dim, maximum
 from ..terms.formula import all_of, any_of, eq, ge, le, ne
 from .common import axes, axis, broadcast, broadcast_dim, promote, same_dim
@@ -297,7 +297,12 @@ def softmax(
     if dim is not None:  # the old form without an axis picks 0 or 1 by rank, which is always there
         axis(c, dim, input.rank)
     wanted = variant if isinstance(variant, str) else dtype
-    return Tensor(input.shape, wanted_dtype(c, "xx=x", input, wanted, "softmax"))
+    try:
+        return Tensor(input.shape, wanted_dtype(c, "xx=x", input, wanted, "softmax"))
+    except Refused as refusal:  # no kernel is asked for where there are no elements
+        nothing = any_of(eq(n, 0) for n in input.shape if not c.at_least(n, 1))
+        c.require(nothing, str(refusal), refusal.error)
+        return Tensor(input.shape, wanted or input.dtype)
 
 
 def gumbel_softmax(
