@@ -120,6 +120,10 @@ def in_a_branch(rel: Tensor, x: Tensor) -> Tensor:
 
 
 EXACT: list[tuple[Callable[[Tensor, Tensor], Any], str]] = [
+    (
+        lambda rel, x: F.nll_loss(torch.zeros(n(x), n(rel)), arange(n(x)), ignore_index=2),
+        "q <= R or (q == 3 and 2 <= R)",
+    ),
     (lambda rel, x: rel.masked_scatter(torch.ones(n(rel), 3).bool(), torch.zeros(n(x))), "3 * R <= q"),
     (lambda rel, x: rel.t().masked_scatter(arange(n(rel)) < 2, torch.zeros(n(x))), "3 * min(R, 2) <= q"),
     (lambda rel, x: rel[x.argsort()], "q <= R"),
@@ -418,7 +422,6 @@ OPEN: list[Callable[[Tensor, Tensor], Any]] = [
     lambda rel, x: rel[2 ** arange(n(x))],
     lambda rel, x: rel[arange(n(x)).float().sqrt().long() * n(x)],
     lambda rel, x: rel[x.topk(n(x)).indices.cumsum(0)],
-    lambda rel, x: F.nll_loss(torch.zeros(n(x), n(rel)), arange(n(x)), ignore_index=2),
     lambda rel, x: rel[arange(n(x)).view(torch.int32).long()],
 ]
 

@@ -192,7 +192,7 @@ def test_a_page_after_a_check_that_is_gone_is_told(client: TestClient) -> None:
     assert client.get("/v1/checks", params={"before": id}).status_code == 200
     client.delete(f"/v1/checks/{id}")
     answer = client.get("/v1/checks", params={"before": id})
-    assert (answer.status_code, "begin anew" in answer.json()["detail"]) == (404, True)
+    assert (answer.status_code, "start again without" in answer.json()["detail"]) == (404, True)
 
 
 def test_what_does_not_exist_is_not_found(client: TestClient) -> None:

@@ -429,7 +429,7 @@ def test_settings_come_from_options_environment_and_file(
     assert (found.port, found.workers, found.budget_s) == (5, 4, 7)
     assert found.cors_origins == ("https://a.example",)
     file.write_text("port =")
-    with pytest.raises(ConfigError, match="no TOML"):
+    with pytest.raises(ConfigError, match="not valid TOML"):
         load(file)
 
 

@@ -244,7 +244,7 @@ def test_what_is_asked_for_again_does_not_expire_nor_keep_others(
 def test_a_page_after_one_that_is_gone_is_told(store: Store) -> None:
     mine, theirs = submit(store, "a", "x")[0].job.id, submit(store, "b", "y")[0].job.id
     for before in (theirs, "0" * 20):
-        with pytest.raises(LookupError, match="to go on from"):
+        with pytest.raises(LookupError, match="to continue from"):
             store.jobs("a", before=before)
     assert store.jobs("a", before=mine) == []
 

@@ -91,7 +91,7 @@ def check_of(text: str) -> object:
         ("program", b'{"schema": 99}', "schema 99"),
         ("recorded", b'{"form": "anyshape.recorded", "schema": 1}', "not a program"),
         ("recorded", b'{"form": "anyshape.recorded", "schema": 2}', "is not anyshape.recorded 1"),
-        ("pt2", b"[]", "no JSON object"),
+        ("pt2", b"[]", "not a JSON object"),
         ("pt2", b'{"schema_version": {"major": 8}}', "graph"),
     ],
 )

@@ -179,6 +179,8 @@ def test_elements_and_their_bounds_are_those_of_torch(index: Callable[[Tensor], 
             continue
         except NotComputed:
             continue
+        if not runs(index, size):
+            continue
         expected = index(torch.zeros(size))
         assert (found.shape, list(found.numbers)) == (expected.shape, expected.flatten().tolist()), size
         compared += 1
