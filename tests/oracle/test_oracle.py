@@ -135,6 +135,7 @@ SPECIMENS = {
 
 ELSEWHERE = {
     "gpu_attention": ON_CUDA,
+    "gradients": "they are no operators of torch's: tests/tracer/test_transforms.py runs programs",
     "sparse": "the oracle's samples are dense: tests/rules/test_sparse.py runs programs",
 }
 """Families that the samples on a CPU cannot judge, and why; tests/rules holds them to torch otherwise."""

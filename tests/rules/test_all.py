@@ -15,10 +15,10 @@ import torch.nn.modules.linear_cross_entropy  # registers its operators
 from anyshape.constraints import rules
 from anyshape.constraints.engine.generate import Rules
 from anyshape.constraints.ir.opnames import ALIASES, ATEN_ONLY, canonical
-from anyshape.constraints.rules import FAMILIES, control, default_rules
+from anyshape.constraints.rules import FAMILIES, control, default_rules, gradients
 
 NAMESPACES = (torch, torch.Tensor, F, torch.linalg, torch.special, torch.fft, torch.ops.aten)
-SPELT_OTHERWISE = {*ALIASES.values(), *ATEN_ONLY.values(), *control.RULES}
+SPELT_OTHERWISE = {*ALIASES.values(), *ATEN_ONLY.values(), *control.RULES, *gradients.RULES}
 """Canonical names that stand for spellings of torch's, or for parts of its higher-order operators, and are
 none themselves.
 """

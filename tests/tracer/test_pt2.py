@@ -470,7 +470,7 @@ WRONG_FILES: dict[str, tuple[dict[str, bytes], str]] = {
     "old": ({"serialized_exported_program.json": b"{}"}, "before 2.7"),
     "empty": ({MODEL: b""}, "is not valid JSON"),
     "no JSON": ({MODEL: b"\x80\x02}q\x00."}, "is not valid JSON"),
-    "a list": ({MODEL: b"[]"}, "no JSON object"),
+    "a list": ({MODEL: b"[]"}, "not a JSON object"),
     "nested": ({MODEL: b"[" * 200_000}, "is not valid JSON"),
     "long number": ({MODEL: b'{"schema_version": {"major": ' + b"8" * 10_000 + b"}}"}, "is not valid JSON"),
     "no version": ({MODEL: b"{}"}, "does not say the version"),
@@ -633,7 +633,7 @@ BROKEN: list[tuple[Callable[[dict[str, Any]], None], str]] = [
     (untyped_input, "the kind of the input 'x' is not given"),
     (more_inputs, "inputs have"),
     (two_kinds, "an object with one key was expected"),
-    (unknown_kind, "'as_future' is no kind of argument"),
+    (unknown_kind, "'as_future' is not a kind of argument"),
     (text_for_a_number, "a value of the kind int was expected, not '1'"),
 ]
 # fmt: on

@@ -127,15 +127,15 @@ def _first(data: dict[str, Any]) -> dict[str, Any]:
 
 BREAKS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "is not anyshape.recorded": lambda d: d.update(schema=7),
-    "has a path": lambda d: d.update(paths=[]),
+    "needs a path": lambda d: d.update(paths=[]),
     "spec cannot be read": lambda d: d.update(inputs=["x: float32[b"]),
     "list of texts": lambda d: d.update(assume="b > 1"),
     "is not described": lambda d: _first(d)["values"].pop(),
     "about node": lambda d: _first(d)["constraints"].append([True, "why", 99, "model", False]),
-    "declared nowhere": lambda d: _first(d)["constraints"].append(
+    "is not declared": lambda d: _first(d)["constraints"].append(
         [{"compare": [">=", "q"]}, "why", 0, "model", False]
     ),
-    "about r, which is declared nowhere": lambda d: _first(d)["notes"].append(
+    "about r, which is not declared": lambda d: _first(d)["notes"].append(
         ["approximate", "why", 0, "accept", {"compare": [">=", "r"]}]
     ),
     "one of accept, refuse, both": lambda d: _first(d)["notes"].append(

@@ -95,7 +95,7 @@ def test_sizes_without_a_value_are_named() -> None:
     (tensor, number) = check(lambda x: (x[1:], len(x)), "x: [a]").outputs
     with pytest.raises(TypeError, match="no value for a"):
         tensor.value.at(b=2)
-    with pytest.raises(TypeError, match="a is no tensor"):
+    with pytest.raises(TypeError, match="a is not a tensor"):
         number.value.at(a=2)
     (row,) = check(lambda x: x + 1, "x: [*r]").outputs
     with pytest.raises(TypeError, match=r"no value for rank\(r\)"):

@@ -308,8 +308,8 @@ REFUSED: list[tuple[Any, tuple[Any, ...], str]] = [
     (({0: Dim("n", min=True)},), (tensor(4),), "n.min is True"),  # torch: accepted
     (({0: Dim("n", min=-5)},), (tensor(4),), "min of dims['n'] is -5"),
     (({0: Dim("n", max=True)},), (tensor(4),), "n.max is True"),
-    (({0: Dim("größe")},), (tensor(4),), "no name for a dim"),
-    (({0: Dim("and")},), (tensor(4),), "no name for a dim"),
+    (({0: Dim("größe")},), (tensor(4),), "not a valid name for a dim"),
+    (({0: Dim("and")},), (tensor(4),), "not a valid name for a dim"),
     (({0: dx}, {0: Dim("dx", min=5, max=16)}), (tensor(6), tensor(6)), "from 5 to 16"),
     (({0: 2 * dx}, {0: 2 * Dim("dx", min=5)}), (tensor(16), tensor(16)), "5 on"),  # torch: the first wins
     (({0: "dx"},), (tensor(4),), "'dx'"),
@@ -444,13 +444,13 @@ MALFORMED: list[tuple[Any, tuple[str, ...]]] = [
     (spec_json(dims={"dx": {**DX, "min": "4"}}), ("min of dims['dx'] is '4'",)),
     (spec_json(dims={"dx": {**DX, "max": 1 << 63}}), ("max of dims['dx'] is an integer of 64 bits",)),
     (spec_json(dims={"dx": {**DX, "max": 3}}), ("min of dims['dx'] is 4 and its max is 3",)),
-    (spec_json(dims={"dx": {**DX, "derived": "dx + 1"}}), ("derived is 'dx + 1'", "no list")),
+    (spec_json(dims={"dx": {**DX, "derived": "dx + 1"}}), ("derived is 'dx + 1'", "not a list")),
     (spec_json(dims={"dx": {**DX, "derived": ["dy + 1"]}}), ("dims['dx'].derived[0]", "over 'dx' alone")),
     (spec_json(dims={"dx": {**DX, "derived": ["3"]}}), ("over 'dx' alone",)),
-    (spec_json(dims={"dx": {**DX, "derived": ["dx +"]}}), ("no term", "column 5")),
+    (spec_json(dims={"dx": {**DX, "derived": ["dx +"]}}), ("not a term", "column 5")),
     (spec_json(dims={"d x": DX}), ("'d x' is not a valid name",)),
     (spec_json(dims={"None": DX}), ("'None' is not a valid name",)),
-    (spec_json(dims={}), ("dynamic_shapes[0][0] speaks of 'dx'", "the dims are none")),
+    (spec_json(dims={}), ("dynamic_shapes[0][0] mentions 'dx'", "the dims are none")),
     (spec_json(dynamic_shapes=[["dxx"]]), ("'dxx'", "did you mean 'dx'")),
     (spec_json(dynamic_shapes=[[-1]]), ("a size of a tensor is -1",)),
     (spec_json(dynamic_shapes=[1 << 64]), ("dynamic_shapes[0]", "65 bits")),
@@ -458,7 +458,7 @@ MALFORMED: list[tuple[Any, tuple[str, ...]]] = [
     (spec_json(dynamic_shapes=[[1.5]]), ("dynamic_shapes[0][0] is 1.5",)),
     (spec_json(dynamic_shapes=[["_DimHint.MAYBE"]]), ("'MAYBE'", "AUTO, DYNAMIC, STATIC")),
     (spec_json(dynamic_shapes=[["dx // 0"]]), ("divisor",)),
-    (spec_json(dynamic_shapes=[["dx.__class__"]]), ("no term",)),
+    (spec_json(dynamic_shapes=[["dx.__class__"]]), ("not a term",)),
     (spec_json(dynamic_shapes={"x": ["dy"]}), ("dynamic_shapes['x'][0]",)),
     (spec_json(dynamic_shapes={3: ["dx"]}), ("the key 3",)),
     (spec_json(version=1), ("has no 'relations'",)),
@@ -466,14 +466,14 @@ MALFORMED: list[tuple[Any, tuple[str, ...]]] = [
     (ours_json(version=True), ("version is True",)),
     (ours_json(exact=1), ("exact is 1",)),
     (ours_json(relations="dx == 4"), ("relations", "not a list of texts")),
-    (ours_json(relations=["dx == "]), ("relations[0] is no formula", "column")),
-    (ours_json(relations=["dy == 4"]), ("relations[0] speaks of 'dy'",)),
+    (ours_json(relations=["dx == "]), ("relations[0] is not a formula", "column")),
+    (ours_json(relations=["dy == 4"]), ("relations[0] mentions 'dy'",)),
     (ours_json(dynamic_shapes={"$what": []}), ("has no meaning here",)),
     (ours_json(dynamic_shapes={"$tuple": [], "x": []}), ("has no meaning here",)),
-    (ours_json(dynamic_shapes={"$tuple": 3}), ("no list",)),
+    (ours_json(dynamic_shapes={"$tuple": 3}), ("not a list",)),
     (ours_json(dynamic_shapes={"$sizes": [[]]}), ("shape of a tensor",)),
-    (ours_json(dynamic_shapes={"$dict": [["a"]]}), ("no pair",)),
-    (ours_json(dynamic_shapes={"$dict": [[True, None]]}), ("no pair",)),
+    (ours_json(dynamic_shapes={"$dict": [["a"]]}), ("not a pair",)),
+    (ours_json(dynamic_shapes={"$dict": [[True, None]]}), ("not a pair",)),
     (ours_json(dynamic_shapes=[{"$hint": "AUTO"}]), ("has no 'min'",)),
     (ours_json(dynamic_shapes=[{"$hint": "AUTO", "min": -1, "max": None}]), ("dynamic_shapes[0] is -1",)),
     (ours_json(dynamic_shapes=[{"$hint": [], "min": 1, "max": None}]), ("the hint []",)),
@@ -490,18 +490,18 @@ def test_malformed_data_is_refused_with_its_place(data: Any, parts: tuple[str, .
 
 
 @pytest.mark.parametrize("text, part", [
-    ("", "no JSON"),
-    ("{", "no JSON"),
-    (b"\xff\xfe\xfa", "no JSON"),
+    ("", "not valid JSON"),
+    ("{", "not valid JSON"),
+    (b"\xff\xfe\xfa", "not valid JSON"),
     ("[" * 100_000, "nested too deep"),
     ('{"dynamic_shapes": ' + "[" * 200 + "]" * 200 + ', "dims": {}}', "deeper than 64"),
-    ('{"dynamic_shapes": [' + "9" * 5000 + '], "dims": {}}', "no JSON"),
+    ('{"dynamic_shapes": [' + "9" * 5000 + '], "dims": {}}', "not valid JSON"),
     ('{"dynamic_shapes": [' + "9" * 4000 + '], "dims": {}}', "bits"),
-    ('{"dynamic_shapes": null, "dims": {}, "dims": {}}', "'dims' stands twice"),
+    ('{"dynamic_shapes": null, "dims": {}, "dims": {}}', "'dims' occurs twice"),
     ('{"dynamic_shapes": NaN, "dims": {}}', "is nan"),
-    ('{"dynamic_shapes": ["' + "(" * 10_000 + '"], "dims": {}}', "no term"),
-    ('{"dynamic_shapes": ["\\ud800"], "dims": {}}', "no term"),
-    ('{"dynamic_shapes": ["dx**256**256"], "dims": {}}', "no term"),
+    ('{"dynamic_shapes": ["' + "(" * 10_000 + '"], "dims": {}}', "not a term"),
+    ('{"dynamic_shapes": ["\\ud800"], "dims": {}}', "not a term"),
+    ('{"dynamic_shapes": ["dx**256**256"], "dims": {}}', "not a term"),
 ])
 def test_malformed_texts_are_refused(text: str | bytes, part: str) -> None:
     with pytest.raises(DimSpecError, match=part):
@@ -801,7 +801,7 @@ def test_the_command_reads_the_standard_input(
 
 
 @pytest.mark.parametrize("content, part", [
-    (b"{", "no JSON"), (None, "cannot be read"), (b'{"dynamic_shapes": ["dx"], "dims": {}}', "'dx'"),
+    (b"{", "not valid JSON"), (None, "cannot be read"), (b'{"dynamic_shapes": ["dx"], "dims": {}}', "'dx'"),
 ])
 def test_the_command_tells_of_bad_specs(
     content: bytes | None, part: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
