@@ -102,7 +102,7 @@ WRONG = [
         6,
     ),
     ("[[tool.anyshape.targets]]\ntarget = 'a'\nassume = [1]\n", ("assume", "a list of texts"), 3),
-    ("[tool.anyshape\n", ("is not TOML", "pyproject.toml"), 1),
+    ("[tool.anyshape\n", ("is not valid TOML", "pyproject.toml"), 1),
     ("tool.anyshape = 3\n", ("[tool.anyshape] is not a table",), 0),
 ]  # fmt: skip
 
