@@ -287,6 +287,22 @@ def not_connected(x: Tensor) -> Tensor:
     return torch.autograd.grad((x**2).sum(), x * 2)[0]
 
 
+def only_detached(x: Tensor) -> Tensor:
+    x, weight = x.clone().requires_grad_(), torch.ones(1, requires_grad=True)
+    return torch.autograd.grad((x.detach() * weight).sum(), x)[0]
+
+
+def only_as_an_index(x: Tensor) -> Tensor:
+    x, weight = x.clone().requires_grad_(), torch.ones(9, requires_grad=True)
+    return torch.autograd.grad(weight[x.argmax(1) % 9].sum(), x)[0]
+
+
+def unused(x: Tensor) -> Tensor:
+    x, weight = x.clone().requires_grad_(), torch.ones(1, requires_grad=True)
+    found = torch.autograd.grad((x.detach() * weight).sum(), x, allow_unused=True)[0]
+    return x if found is None else found.view(-1, 7)
+
+
 UNSURE: dict[str, Callable[[Tensor], Tensor]] = {
     "own gradient": lambda x: torch.func.grad(lambda r: Reshaped.apply(r).sum())(x),
     "no derivative": lambda x: torch.func.grad(lambda r: torch.nextafter(r, r).sum())(x),
@@ -297,6 +313,11 @@ UNSURE: dict[str, Callable[[Tensor], Tensor]] = {
     "changed after": changed_after,
     "taken twice": taken_twice,
     "not connected": not_connected,
+    "only detached": only_detached,
+    "only as an index": only_as_an_index,
+    "unused": unused,
+    "no derivative, older": lambda x: torch.autograd.functional.vjp(lambda r: r.nextafter(r), x, x)[1],
+    "own gradient, older": lambda x: torch.autograd.functional.vjp(Reshaped.apply, x, x)[1],
 }
 
 

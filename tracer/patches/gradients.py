@@ -9,7 +9,7 @@ gradient for one of them is recorded, and as many like it are stacked.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -168,7 +168,8 @@ class _Differentiated:
                     outputs, inputs, grad_outputs, retain_graph, create_graph, only_inputs, allow_unused,
                     is_grads_batched, materialize_grads,
                 )  # fmt: skip
-            self._require_connected(results, arguments, not (retain_graph or create_graph))
+            frees, none = not (retain_graph or create_graph), bool(allow_unused) and not materialize_grads
+            self._require_connected(results, arguments, frees, none)
             for result, factor in zip(results, factors, strict=True):
                 if factor is None:
                     elements = number_of_elements(self.recording.generator, self._value(result))
@@ -183,29 +184,51 @@ class _Differentiated:
         return self.recording.lower(tensor, {})
 
     def _require_connected(
-        self, results: Sequence[torch.Tensor], arguments: Sequence[torch.Tensor], frees: bool
+        self, results: Sequence[torch.Tensor], arguments: Sequence[torch.Tensor], frees: bool, none: bool
     ) -> None:
         """Requires that the results and the arguments require gradients, and claims no more than is known of
-        the calls between them. With `frees`, no second gradient can be taken through these.
+        the calls between them. With `frees`, no second gradient can be taken through these; with `none`, None
+        is the gradient by an argument on which no result depends.
         """
         recording = self.recording
         found = [recording.gradients.required([x]) for x in (*results, *arguments)]
         if False in found:
             recording.require(False, "a gradient of, or by, a tensor that requires no gradients")
-        wanted, between = {recording.ref(x).id for x in results}, []
-        for node in reversed(recording.nodes):
-            if not wanted.isdisjoint(node.results):
-                between.append(node)
-                wanted |= {ref.id for _, argument in node.args for ref in refs(argument)}
-        calls = {ref for node in between for ref in node.results}
-        writes = any(node.op == "setitem" or is_in_place(node.op) for node in recording.nodes)
-        differentiable = all(map(is_differentiable, between)) and not self.own_gradients
-        connected = all(recording.ref(x).id in wanted for x in arguments)
-        if None in found or writes or not (differentiable and connected) or not self.freed.isdisjoint(calls):
+        calls, reached = self._calls_behind(results)
+        unsure = None in found or None in map(recording.gradients.of_value, reached)
+        connected = all(recording.ref(x).id in reached for x in arguments)
+        if unsure or not connected or not self.freed.isdisjoint(reached) or not self._differentiates(calls):
             reason = "whether the results depend on the arguments in a way that torch can differentiate"
-            recording.generator.approximate(reason, "accept")
+            recording.generator.approximate(reason, "both" if none else "accept")
         if frees:
-            self.freed |= calls
+            self.freed |= {ref for node in calls for ref in node.results}
+
+    def _calls_behind(self, results: Sequence[torch.Tensor]) -> tuple[list[Node], set[int]]:
+        """Returns the calls through which gradients of the results go back, and the values they reach."""
+        recording = self.recording
+        reached, calls = {recording.ref(x).id for x in results}, []
+        for node in reversed(recording.nodes):
+            if not reached.isdisjoint(node.results):
+                calls.append(node)
+                given = {ref.id for _, argument in node.args for ref in refs(argument)}
+                reached |= {ref for ref in given if recording.gradients.of_value(ref) is not False}
+        return calls, reached
+
+    def _differentiates(self, calls: Iterable[Node]) -> bool:
+        """Returns whether torch surely differentiates these calls: nothing was written into since."""
+        writes = any(node.op == "setitem" or is_in_place(node.op) for node in self.recording.nodes)
+        return all(map(is_differentiable, calls)) and not writes and not self.own_gradients
+
+    def older_gradients(
+        self, outputs: Sequence[Any], inputs: Sequence[Any], grad_outputs: Any = None, **options: Any
+    ) -> tuple[Any, ...]:
+        """Returns the gradients of what an older function has called; of what does not depend on the inputs
+        they are zeros.
+        """
+        if not self._differentiates(self.recording.nodes):
+            reason = "whether torch differentiates all that is called is not followed"
+            self.recording.generator.approximate(reason, "accept")
+        return self.gradients(outputs, inputs, grad_outputs)
 
     def with_own(self, plain: Function) -> Function:
         """Counts the calls."""
@@ -238,7 +261,7 @@ def of_functions(recording: Recorder) -> Iterator[Patch]:
         (transforms.REQUIRE, calls.require_gradients),
         (transforms.UNWRAP, lambda tensor, level: tensor),
         (transforms.GRADIENTS, calls.gradients),
-        (transforms.GRADIENTS_OF_FUNCTIONAL, calls.gradients),
+        (transforms.GRADIENTS_OF_FUNCTIONAL, calls.older_gradients),
         (transforms.DUAL, calls.dual),
         (transforms.TANGENT, calls.with_tangent),
         (transforms.BASIS, calls.basis),

@@ -89,6 +89,11 @@ class Gradients:
         found = [self._of(tensor) for tensor in tensors]
         return True if True in found else None if None in found else False
 
+    def of_value(self, ref: int) -> bool | None:
+        """Returns whether the value of this reference requires gradients; None where that is not known."""
+        self._advance()
+        return self._value(ref)
+
     def _of(self, tensor: torch.Tensor) -> bool | None:
         if not isinstance(tensor, SymbolicTensor):
             return self.of_real(tensor)
