@@ -9,7 +9,7 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, repeat
-from operator import is_
+from operator import attrgetter, is_
 from types import MappingProxyType
 from typing import Any, Final, NoReturn, TypeAlias
 
@@ -778,12 +778,18 @@ class Generator:
         call = self._bound(op, args, kwargs)
         if call is None:
             return _anonymous(args, kwargs), None
-        if any(map(_is_special, call.shaped.values())):
+        # Sets of types and layouts are made in C, which takes less than a call for each argument.
+        are_tensors = {*map(type, call.shaped.values())} == _TENSORS
+        if not (are_tensors and {*map(_layout, call.shaped.values())} == _PLAIN) and any(
+            map(_is_special, call.shaped.values())
+        ):
             if any(map(_is_unknown, call.named.values())):
                 return call.named, Dyn
             if not self._bound_sparse(call, args, kwargs):
                 return call.named, None
-        self._read_numbers(call)
+            are_tensors = False
+        if not (are_tensors and SIZES.isdisjoint(call.shaped)) or call.base == "arange":
+            self._read_numbers(call)
         self._announce(call)
         key = self._key(call)
         if (answer := self.known.answered.get(key, _UNANSWERED)) is not _UNANSWERED:
@@ -857,7 +863,8 @@ class Generator:
         unknown.
         """
         named = call.named
-        self._ratios.pop(self.node, None)
+        if self._ratios:
+            self._ratios.pop(self.node, None)
         if Quotient in map(type, named.values()):
             self._ratios[self.node] = {k: value for k, value in named.items() if type(value) is Quotient}
         if call.writes or call.base == "setitem":
@@ -1004,7 +1011,8 @@ class Generator:
 
     def _heard(self) -> tuple[int, int, int]:
         """Returns how many statements the rules have made so far, their results aside."""
-        return len(self.said.constraints), len(self.said.notes), len(self.said.unbacked)
+        said = self.said
+        return len(said.constraints), len(said.notes), len(said.unbacked)
 
     def _numbers(self, value: Value, sizes: bool) -> Value:
         """Returns an argument with 0-dim tensors replaced by numbers where torch reads them so: in sizes, and
@@ -1070,6 +1078,9 @@ _INERT: Final = frozenset({int, float, bool, str, type(None)})
 
 
 _UNANSWERED: Final[Any] = object()
+_TENSORS: Final = {Tensor}
+_PLAIN: Final = {Layout.CONTIGUOUS}
+_layout: Final = attrgetter("layout")
 
 
 def _is_special(value: Any) -> bool:
@@ -1164,9 +1175,9 @@ def generate(
             note = generator.said.notes.pop()
             reason = f"{note.reason}; the result that the trace recorded is used instead"
             generator.said.notes.append(Note("approximate", reason, note.node))
-        parts: list[Value] = [Dyn] * expected
-        if result is not None and result is not Dyn and expected:  # a graph need not take what it writes
-            parts = leaves(result)
+        # A graph need not take what it writes.
+        known = expected and result is not None and result is not Dyn
+        parts: list[Value] = leaves(result) if known else [Dyn] * expected
         if len(parts) != expected:
             generator.require(
                 False, f"{node.op} gives {len(parts)} results where the program takes {expected}"
