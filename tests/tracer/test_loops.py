@@ -1130,7 +1130,7 @@ def number_is_indexed(x: Tensor) -> Any:
     lambda x: nn.functional.glu(number(x), 0), lambda x: functools.reduce(torch.add, number(x)),
 ])  # fmt: skip
 def test_a_number_in_place_of_a_tensor_is_the_programs_error(target: Any) -> None:
-    report = check(target, "x: [n, m]", budget_s=2, replay=False)
+    report = check(target, "x: [n, m]", budget_s=6, replay=False)
     assert not [f for f in report.findings if f.code.value == "internal-error"]
     assert any(f.code.value == "raises" for f in report.findings)
     for n, m in itertools.product(range(1, 9), (1, 2)):
