@@ -17,15 +17,14 @@ import torch
 
 from ...constraints.engine.lifting import number_of_elements
 from ...constraints.ir.language import Tensor
-from ...constraints.ir.opnames import is_in_place
-from ...constraints.ir.program import Node, refs
+from ...constraints.ir.program import Node
 from ...constraints.rules.gradients import BUT_NOT_WITH, DIFFERENTIABLE
 from ...constraints.terms.formula import any_of, eq, ge
 from ..host import transforms
 from ..host.patches import Function, Patch
 from ..host.trees import pytree
 from ..recorder import Recorder
-from ..values.symbolic import SymbolicTensor, requires_grad
+from ..values.symbolic import SymbolicTensor, can_require_grad, requires_grad
 
 
 class _Differentiated:
@@ -65,7 +64,7 @@ class _Differentiated:
 
     def dual(self, tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
         """Returns a tensor with a tangent; it has the sizes of both."""
-        if not (tensor.dtype.is_floating_point or tensor.dtype.is_complex):
+        if not can_require_grad(tensor.dtype):
             self.recording.require(False, "tensors of integers have no tangents", ValueError)
         self.gradients((tensor,), (tensor,), (tangent,))
         return self.alias(tensor, 0)
@@ -194,7 +193,7 @@ class _Differentiated:
         found = [recording.gradients.required([x]) for x in (*results, *arguments)]
         if False in found:
             recording.require(False, "a gradient of, or by, a tensor that requires no gradients")
-        calls, reached = self._calls_behind(results)
+        calls, reached = recording.gradients.behind(results)
         unsure = None in found or None in map(recording.gradients.of_value, reached)
         connected = all(recording.ref(x).id in reached for x in arguments)
         if unsure or not connected or not self.freed.isdisjoint(reached) or not self._differentiates(calls):
@@ -203,21 +202,10 @@ class _Differentiated:
         if frees:
             self.freed |= {ref for node in calls for ref in node.results}
 
-    def _calls_behind(self, results: Sequence[torch.Tensor]) -> tuple[list[Node], set[int]]:
-        """Returns the calls through which gradients of the results go back, and the values they reach."""
-        recording = self.recording
-        reached, calls = {recording.ref(x).id for x in results}, []
-        for node in reversed(recording.nodes):
-            if not reached.isdisjoint(node.results):
-                calls.append(node)
-                given = {ref.id for _, argument in node.args for ref in refs(argument)}
-                reached |= {ref for ref in given if recording.gradients.of_value(ref) is not False}
-        return calls, reached
-
     def _differentiates(self, calls: Iterable[Node]) -> bool:
         """Returns whether torch surely differentiates these calls: nothing was written into since."""
-        writes = any(node.op == "setitem" or is_in_place(node.op) for node in self.recording.nodes)
-        return all(map(is_differentiable, calls)) and not writes and not self.own_gradients
+        writes = self.recording.gradients.writes()
+        return not writes and not self.own_gradients and all(map(is_differentiable, calls))
 
     def older_gradients(
         self, outputs: Sequence[Any], inputs: Sequence[Any], grad_outputs: Any = None, **options: Any

@@ -16,7 +16,7 @@ from ...constraints.ir.opnames import is_in_place
 from ...constraints.ir.program import Node, refs
 from ..host.tensors import overrides_off
 from ..recorder import Recorder
-from ..values.symbolic import SymbolicTensor
+from ..values.symbolic import SymbolicTensor, can_require_grad
 from .memory import VIEWS
 
 _PASSING: Final = (VIEWS - {"detach"}) | frozenset(
@@ -54,6 +54,8 @@ class Gradients:
         """The values that begin to require gradients."""
         self._written: set[int] = set()
         """The values that were written into."""
+        self._makers: dict[int, Node] = {}
+        """The node that made each value that was looked at."""
         self._next = self._next_input = 0
         """The first node and the first input that were not looked at."""
         self._last: Node | None = None
@@ -94,10 +96,31 @@ class Gradients:
         self._advance()
         return self._value(ref)
 
+    def writes(self) -> bool:
+        """Returns whether the program has written into a tensor."""
+        self._advance()
+        return bool(self._written)
+
+    def behind(self, results: Iterable[torch.Tensor]) -> tuple[list[Node], set[int]]:
+        """Returns the calls through which gradients of the results go back, and the values they reach."""
+        self._advance()
+        reached = {self._run.ref(x).id for x in results}
+        ahead, calls = list(reached), {}
+        while ahead:
+            node = self._makers.get(ahead.pop())
+            if node is None or id(node) in calls:
+                continue
+            calls[id(node)] = node
+            given = {ref.id for _, argument in node.args for ref in refs(argument)}
+            further = {ref for ref in given - reached if self._value(ref) is not False}
+            reached |= further
+            ahead += further
+        return list(calls.values()), reached
+
     def _of(self, tensor: torch.Tensor) -> bool | None:
         if not isinstance(tensor, SymbolicTensor):
             return self.of_real(tensor)
-        if not (tensor.dtype.is_floating_point or tensor.dtype.is_complex):
+        if not can_require_grad(tensor.dtype):
             return False
         found = self._value(tensor.ref.id)
         shared = () if tensor._memory is None else tensor._memory.whole().tensors
@@ -115,6 +138,7 @@ class Gradients:
         nodes, inputs = self._run.nodes, self._run.inputs
         if self._next and (self._next > len(nodes) or nodes[self._next - 1] is not self._last):
             self._known.clear()
+            self._makers.clear()
             self._next = len(nodes)
         for given in inputs[self._next_input :]:
             self._known.setdefault(given.id, False)
@@ -124,8 +148,8 @@ class Gradients:
             for ref in node.results:
                 value = self._run.values.get(ref)
                 kind = getattr(torch, value.dtype) if isinstance(value, Tensor) and value.dtype else None
-                counts = kind is None or kind.is_floating_point or kind.is_complex
-                self._known[ref] = found if counts else False
+                self._known[ref] = found if kind is None or can_require_grad(kind) else False
+                self._makers[ref] = node
             if node.op == "setitem" or is_in_place(node.op):
                 self._into(node, found)
         self._next = len(nodes)

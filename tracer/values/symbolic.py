@@ -648,9 +648,14 @@ def _same(run: Recorder, x: SymbolicTensor, *args: Any, **kwargs: Any) -> Any:
     return x
 
 
+def can_require_grad(dtype: torch.dtype) -> bool:
+    """Returns whether torch lets tensors of this dtype require gradients."""
+    return dtype.is_floating_point or dtype.is_complex
+
+
 def requires_grad(run: Recorder, x: SymbolicTensor, requires_grad: bool = True) -> SymbolicTensor:
     """Returns the tensor, which becomes a leaf that requires gradients, or one that does not."""
-    if requires_grad and not (x.dtype.is_floating_point or x.dtype.is_complex):
+    if requires_grad and not can_require_grad(x.dtype):
         run.require(False, "only floating point and complex tensors can require gradients")
     x.memory.itself().is_leaf = requires_grad
     return x

@@ -583,9 +583,9 @@ def _item(call: ArrayCall, array: Array) -> list[int]:
 
 def _picked(array: Array, index: Array) -> list[int]:
     """The places of the rows that a tensor names."""
-    rows, row = array.shape[0], math.prod(array.shape[1:])
     if index.dtype not in INTEGRAL or not array.shape:
         raise NotComputed
+    rows, row = array.shape[0], math.prod(array.shape[1:])
     if not all(-rows <= i < rows for i in index.numbers):
         raise DoesNotRun
     return [int(i) % rows * row + k for i in index.numbers for k in range(row)]
