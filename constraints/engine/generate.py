@@ -116,8 +116,12 @@ RESHAPING = frozenset(
 """In-place operators that change the shape of the tensor; every other has to leave it as it is."""
 
 
-SIZES = frozenset("size shape sizes pad output_size length num_samples".split())
-"""Names of parameters that take sizes."""
+SIZES = frozenset(
+    """
+    size shape sizes pad output_size length num_samples stride padding output_padding kernel_size dilation
+    """.split()
+)
+"""Names of parameters that take sizes, or numbers for each dim."""
 
 
 class BadCall(TypeError):

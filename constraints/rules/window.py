@@ -12,7 +12,7 @@ from typing import Any
 from ..contents.values import extremes
 from ..engine.generate import RuleFunction
 from ..ir.language import Context, Layout, Shape, Span, Tensor, product
-from ..terms.dims import Dim, ceildiv, minimum
+from ..terms.dims import Dim, ceildiv, maximum, minimum
 from ..terms.formula import Formula, all_of, any_of, divides, eq, ge, gt, le, lt, ne, negate
 from .common import ABSENT, axis, like_input, rank_is, same_dim, strides_of
 from .elementwise import same_dtype
@@ -558,8 +558,9 @@ def max_unpool(spatial: int) -> RuleFunction:
             c.require(ge(m, 0), f"an output size is negative: {m}")
         span, places = extremes(indices), product(wanted)
         if span is not None and not c.at_least(places - 1 - span.high, 0):
-            last = c.fresh("index", span.low, span.high)  # which of them is greatest is for the data to say
             empty = [eq(n, 0) for n in batch if not c.at_least(n, 1)]
+            # Which of them is greatest is for the data to say. Of no indices there is none.
+            last = c.fresh("index", span.low, span.high if not empty else maximum(span.low, span.high))
             c.require(any_of((lt(last, places), *empty)), f"index {last} is beyond an output of {places}")
         shape = (*batch, channels, *wanted)
         layout = Layout.CONTIGUOUS if spatial == 3 else like_input(c, input, shape, input.rank == spatial + 2)

@@ -43,6 +43,17 @@ FOUND: dict[str, tuple[str, str, Sizes]] = {
         "torch.sparse_coo_tensor(torch.arange(len(x)).expand(2, -1), x, (2, 9)).to_dense()",
         "x: float32[a]", {"a": 3},
     ),
+    "rows of a tensor without dims": (
+        "F.cross_entropy(torch.zeros((t := torch.arange(len(x)).sum() * len(x))[t < 4].numel(), 3), t[t < 4])",
+        "x: float32[a]", {"a": 2},
+    ),
+    "an unpooling of nothing": (
+        "F.max_unpool1d(x, torch.arange(2 * len(x)).view(len(x), 1, 2), 2)", "x: float32[a, 1, 2]", {"a": 0},
+    ),
+    "a padding that is a tensor": (
+        "F.conv_transpose1d(x, torch.ones(2, 3, 2), stride=2, output_padding=[torch.tensor(x.shape[1] - 1)])",
+        "x: float32[2, a]", {"a": 2},
+    ),
 }  # fmt: skip
 """An expression, its inputs, and the sizes at which it was judged wrongly."""
 
@@ -134,3 +145,21 @@ def test_one_tensor_has_one_shape(text: str) -> None:
     said = checked(program, 10.0, replay=False)
     assert wrongs(said, points, outcomes(program, points)) == []
     assert said.verdict in ("proved", "refined") or (text in ITSELF and said.verdict == "unknown")
+
+
+IN_PLACE = ("z.t_()", "z.squeeze_()", "z.transpose_(0, -1)", "z.unsqueeze_(0)", "z.unsqueeze_(-1)")
+TAKEN = ("z.select(0, 1)", "z[1]", "z.select(-1, 0)", "z[..., 0]")
+
+
+@pytest.mark.parametrize("taken", TAKEN)
+@pytest.mark.parametrize("changed", IN_PLACE)
+def test_a_view_is_that_of_the_dims_before(changed: str, taken: str) -> None:
+    """What is written into a view lies where its operator's arguments said, of the tensor as it was then."""
+    body = (
+        "def f(x):\n    z = torch.zeros(len(x) + 1, 3, dtype=torch.long)\n"
+        f"    v = {taken}\n    {changed}\n    v.scatter_(0, torch.zeros(v.shape, dtype=torch.long), len(x))\n"
+        "    return torch.zeros(3)[z[0]]\n"
+    )
+    program = Program.of("found", body, "x: float32[a]", ("a >= 0",))
+    points = [{"a": a} for a in range(5)]
+    assert wrongs(checked(program, 10.0, replay=False), points, outcomes(program, points)) == []

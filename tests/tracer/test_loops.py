@@ -1029,6 +1029,31 @@ def sums_thirds(x: Tensor) -> Tensor:
     return x
 
 
+def refuses_two(x: Tensor) -> Tensor:
+    part = x
+    while part.shape[0] > 1:
+        part = part[::2]
+    if x.shape[0] == 2:
+        raise ValueError
+    return x
+
+
+def refuses_two_after_halves(x: Tensor) -> Tensor:
+    adds_halves(x)
+    if x.shape[0] == 2:
+        raise ValueError
+    return x
+
+
+def refuses_three_of_which_one_goes(x: Tensor) -> Tensor:
+    part = x
+    while part.shape[0] > 2:
+        part = part[part.shape[0] // 3 :]
+    if x.shape[0] == 3:
+        raise ValueError
+    return x
+
+
 def one_is_left(x: Tensor) -> Tensor:
     return adds_halves(x).squeeze(0).view(-1, x.shape[1])
 
@@ -1048,6 +1073,9 @@ def two_are_left(x: Tensor) -> Tensor:
     (adds_halves_of_both, f"{3 << 62} % n == 0 and {3 << 62} % m == 0"),
     (multiplies_neighbours, f"{3 << 62} % n == 0"), (sums_pairs, f"{1 << 62} % n == 0"),
     (sums_thirds, f"{2 * 3**39} % n == 0 or (n % 4 == 0 and {4 * 3**39} % n == 0)"),
+    # At these sizes there is one iteration: what holds in a second one says nothing about them.
+    (refuses_two, "n != 2"), (refuses_three_of_which_one_goes, "n != 3"),
+    (refuses_two_after_halves, f"{3 << 62} % n == 0 and n != 2"),
     (one_is_left, f"{3 << 62} % n == 0"), (two_are_left, f"{3 << 62} % n == 0 and 2 <= n"),
 ], ids=lambda p: getattr(p, "__name__", ""))  # fmt: skip
 def test_a_while_that_shrinks_its_state(target: Any, condition: Any) -> None:

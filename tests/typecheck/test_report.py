@@ -260,6 +260,7 @@ FACTS = {
     Fact(1, 9, values=((1, 3), (5, 5), (7, 9))): "1 to 3 or 5 or 7 to 9",
     Fact(0, None, exact=False): "at least 0 (not exact)",
     Fact(2, None, equals=2 * k): "always 2*k, at least 2",
+    Fact(1, 1 << 70): f"1 to {1 << 70}",
 }
 
 

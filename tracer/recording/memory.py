@@ -116,6 +116,8 @@ class ViewMemory(Memory):
             return UNTRACKED
         before = other.value
         assert isinstance(before, Tensor)
+        if (before.shape, before.layout) != (self.input.shape, self.input.layout):
+            return UNTRACKED  # its dims are others since, and the operator's arguments speak of those before
         return written_through(before, self.node.op, dict(self.node.args), part, _is_plainly_at_least)
 
     def above(self) -> tuple[Memory, Dim | None]:

@@ -27,7 +27,7 @@ from dataclasses import replace
 from ...constraints.ir.language import Constraint
 from ...constraints.ir.program import Iteration
 from ...constraints.ir.system import Answer
-from ...constraints.terms.dims import Apply, Dim, Term, lone, mapped, minimum, sym, symbols
+from ...constraints.terms.dims import Apply, Dim, Term, lone, mapped, sym, symbols
 from ...constraints.terms.formula import (
     And,
     Compare,
@@ -86,7 +86,9 @@ class Descent(Loop):
         self._least: Mapping[tuple[int, int], int] = {}
         """The least sizes that an iteration leads to."""
         self._facts: Mapping[tuple[int, int], Formula] = {}
-        """What is known of such a symbol beside its bounds, said of _HERE."""
+        """What is known of a size that the loop leaves beside its bounds, said of _HERE."""
+        self._inside: tuple[Formula, ...] = ()
+        """What is known of these symbols in the body alone: without a second iteration there are none such."""
         self._left: Mapping[tuple[int, int], frozenset[int]] = {}
         """All that the loop may leave of such a size, where that is known."""
         self._first = 1
@@ -98,14 +100,12 @@ class Descent(Loop):
         whole = run.mark()
         self._first_datum = whole.position.unbacked
         for _ in range(MOST_LAWS):
-            self._facts = {}
-            mark = yield from self._any(law, found, Stage.GUESS)
+            mark = yield from self._any(law, found, Stage.GUESS, {})
             weaker, found = self._check(law, 0, run)
             facts = self._tests(law, found, mark)
             run.start_again(whole)
             if weaker is law:
-                self._facts = facts
-                mark = yield from self._any(law, found, Stage.ALL)
+                mark = yield from self._any(law, found, Stage.ALL, facts)
                 weaker, found = self._check(law, 0, run)
                 if weaker is law:
                     break
@@ -113,11 +113,12 @@ class Descent(Loop):
             law = weaker
         else:
             self.fail("no law is found for a `while`")
-        if (left_open := self._concludes(mark, whole)):
+        left_open = self._concludes(mark, whole)
+        if left_open:
             self._divides(left_open, law, found, start)
         else:
             self._descends(law, found)
-        self._leaves(law, found)
+        self._leaves(law, found, facts)
         self._end()
 
     def _supposed(self) -> Generator[bool, None, tuple[Law, Cell]]:
@@ -133,10 +134,18 @@ class Descent(Loop):
         run.forget(mark)
         return self._attempt(lambda: law.without(data | {self.index})), found
 
-    def _any(self, law: Law, found: Cell, stage: Stage) -> Generator[bool, None, Mark]:
-        """Runs the body in any state that the law allows; returns the mark before it."""
+    def _any(
+        self, law: Law, found: Cell, stage: Stage, facts: Mapping[tuple[int, int], Formula]
+    ) -> Generator[bool, None, Mark]:
+        """Runs the body in any state that the law allows, in which the facts hold of its sizes; returns the
+        mark before it.
+        """
+        self._stands.clear()
         self._make(law, found, 0, carry=True)
         mark = self.run.mark()
+        self._inside = tuple(rewrite(fact, {_HERE: self._stands[key]}) for key, fact in facts.items())
+        for known in self._inside:
+            self.run.assume(known)
         self._tested.clear()
         yield from self._element(0, stage)
         return mark
@@ -149,11 +158,15 @@ class Descent(Loop):
             (number,) = self._left[id(law), place]
             return number
         least, most = (0, law.cell.dims[place]) if law.cell.fixed[0] == "tensor" else (None, None)
-        fact = self._facts.get((id(law), place), True)
         least = self._least.get((id(law), place), least)
+        fact = self._facts.get((id(law), place), True)
         made = self.run.generator.fresh("left", least, most, lambda own: rewrite(fact, {_HERE: own}))
         self._stands[id(law), place] = made
         return made
+
+    def _certain_inside(self, formula: Formula) -> bool:
+        """Returns whether the formula holds in any iteration but the first."""
+        return self.run.judged(formula, self._inside) is Answer.ALWAYS
 
     def _tests(self, law: Law, found: Cell, mark: Mark) -> Mapping[tuple[int, int], Formula]:
         """Returns G for each size, if it is about that size alone, by its law's identity and its position.
@@ -175,16 +188,19 @@ class Descent(Loop):
         """Fails unless all sizes that the law does not state stay within their bounds, and one of them is
         less after an iteration than before.
         """
-        run, changed = self.run, [*_changed(law, found)]
+        inside, changed = self._certain_inside, [*_changed(law, found)]
         sizes = [(self._stands[key], size) for key, one, size in changed if one.cell.fixed[0] == "tensor"]
-        if not all(run.certain(all_of((ge(after, 0), le(after, before)))) for before, after in sizes):
+        if not all(inside(all_of((ge(after, 0), le(after, before)))) for before, after in sizes):
             self.fail("a size may grow in a `while`")
-        if not any(run.certain(le(after, before - 1)) for before, after in sizes):
+        if not any(inside(le(after, before - 1)) for before, after in sizes):
             self.fail("a `while` is not known to end")
+
+        def at_least(first: Dim, other: Dim, n: int) -> bool:
+            return self.run.certain(ge(first, n)) and inside(ge(other, n))
+
         self._least = {
-            key: next((n for n in range(MOST_LEAST, 0, -1) if run.certain(ge(least, n))), 0)
+            key: next((n for n in range(MOST_LEAST, 0, -1) if at_least(one.cell.dims[key[1]], size, n)), 0)
             for key, one, size in changed
-            for least in (minimum(one.cell.dims[key[1]], size),)
             if one.cell.fixed[0] == "tensor"
         }
 
@@ -198,7 +214,7 @@ class Descent(Loop):
                 run.branch(condition)
         times = run.generator.fresh("times", 1, None)
         run.iterations.append(Iteration(self.index, 1, times, whole.position.nodes, run.position.nodes))
-        return [constraint for _, constraint in said if not run.certain(constraint.formula)]
+        return [constraint for _, constraint in said if not self._certain_inside(constraint.formula)]
 
     def _divides(self, left_open: list[Constraint], law: Law, found: Cell, start: Cell) -> None:
         """Requires, of the size before the loop, what all iterations require of theirs.
@@ -245,10 +261,10 @@ class Descent(Loop):
         test, first = rewrite(of.goes_on, {of.size: size}), self._tested_first
         return self.run.certain(all_of((implies(test, first), implies(first, test))))
 
-    def _leaves(self, law: Law, found: Cell) -> None:
+    def _leaves(self, law: Law, found: Cell, facts: Mapping[tuple[int, int], Formula]) -> None:
         """Makes the state what it is after the last iteration."""
         self.loops.ended.update(dict.fromkeys((self.index, *self._data), self.site))
-        self._facts = {key: negate(fact) for key, fact in self._facts.items()}
+        self._facts = {key: negate(fact) for key, fact in facts.items()}
         self._facts |= {key: any_of(eq(sym(_HERE), n) for n in left) for key, left in self._left.items()}
         self._stands.clear()
         self._make(law, found, 0, carry=False)

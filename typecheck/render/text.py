@@ -182,8 +182,8 @@ def _few(fact: Fact) -> list[int]:
     """The values, where they are two or three in a row of equal steps."""
     if fact.min is None or fact.max is None or fact.residues or (fact.values and len(fact.values) != 1):
         return []
-    values = range(fact.min, fact.max + 1, fact.divisor)
-    return [*values] if len(values) in (2, 3) else []
+    first = range(fact.min, fact.max + 1, fact.divisor)[:4]
+    return [*first] if len(first) in (2, 3) else []
 
 
 def _between(low: int | None, high: int | None) -> str:

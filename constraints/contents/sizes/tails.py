@@ -65,6 +65,7 @@ class Tail:
         self.begins_there = arrays is None or firsts.items() <= arrays.sizes.items()
         """Whether what stays from the first n on stays from there on."""
         self._found: dict[int, Ends] = {}
+        self._lines: dict[Apply, tuple[Bound, Bound]] = {}
 
     def of(self, ref: int, time: int) -> Ends:
         """Returns the bounds of a value, as it is when the call number `time` is made."""
@@ -225,6 +226,11 @@ class Tail:
             slopes = tuple([Fraction(name == atom.name) for name in self.box])
             line = Line(Fraction(self.box[atom.name][0]), slopes, self._spans)
             return line, line
+        if atom not in self._lines:
+            self._lines[atom] = self._of_apply(atom)
+        return self._lines[atom]
+
+    def _of_apply(self, atom: Apply) -> tuple[Bound, Bound]:
         args = [self.lines(arg) for arg in atom.args]
         if atom.op in ("min", "max"):
             (low, high), *rest = args
