@@ -10,6 +10,7 @@ import multiprocessing
 import os
 import resource
 import sys
+import traceback
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -57,7 +58,9 @@ class Servant(Generic[Task, Answer]):
             if not self._pipe.poll(self._seconds):
                 self.close()
                 return Died(f"no answer within {self._seconds:g} s")
-            answer: Answer = self._pipe.recv()
+            answer: Answer | Died = self._pipe.recv()
+            if isinstance(answer, Died):
+                self.close()
             return answer
         except (EOFError, BrokenPipeError, ConnectionResetError):
             self._process.join()
@@ -95,7 +98,14 @@ class Servant(Generic[Task, Answer]):
                 task = pipe.recv()
             except EOFError:
                 os._exit(0)
-            pipe.send(self._work(task))
+            try:
+                answer: Answer | Died = self._work(task)
+            except BaseException as error:
+                frames = traceback.extract_tb(error.__traceback__)
+                at = " < ".join(f"{Path(f.filename).name}:{f.lineno}" for f in reversed(frames[-6:]))
+                pipe.send(Died(f"{type(error).__name__}: {error}, at {at}"))
+                raise
+            pipe.send(answer)
 
 
 def _limit_memory(gib: float) -> None:

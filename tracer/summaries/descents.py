@@ -88,7 +88,7 @@ class Descent(Loop):
         self._facts: Mapping[tuple[int, int], Formula] = {}
         """What is known of a size that the loop leaves beside its bounds, said of _HERE."""
         self._inside: tuple[Formula, ...] = ()
-        """What is known of these symbols in the body alone: without a second iteration there are none such."""
+        """What is known of these symbols in the body alone: in it there is a second iteration."""
         self._left: Mapping[tuple[int, int], frozenset[int]] = {}
         """All that the loop may leave of such a size, where that is known."""
         self._first = 1
