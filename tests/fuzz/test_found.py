@@ -163,3 +163,13 @@ def test_a_view_is_that_of_the_dims_before(changed: str, taken: str) -> None:
     program = Program.of("found", body, "x: float32[a]", ("a >= 0",))
     points = [{"a": a} for a in range(5)]
     assert wrongs(checked(program, 10.0, replay=False), points, outcomes(program, points)) == []
+
+
+@pytest.mark.parametrize("caught", ["(RuntimeError, IndexError)", "TypeError", "Exception"])
+def test_a_refusal_is_caught_by_its_type(caught: str) -> None:
+    body = f"def f(x):\n    try:\n        return next(iter(x.sum()))\n    except {caught}:\n        return x\n"
+    program = Program.of("found", body, "x: float32[a]", ("a >= 0",))
+    points = [{"a": a} for a in range(3)]
+    said = checked(program, 10.0, replay=False)
+    assert wrongs(said, points, outcomes(program, points)) == []
+    assert said.verdict == ("refuted" if caught.startswith("(") else "proved")

@@ -22,6 +22,7 @@ from ..host.operators import is_operator
 from ..host.tensors import overrides_off
 from ..values.numbers import Real, Size
 from ..values.symbolic import Sizes, SymbolicTensor
+from ..values.texts import Message
 from .stand_ins import TYPES, TypeStandIn
 
 
@@ -30,6 +31,8 @@ def is_programs(error: Exception) -> bool:
     trace = innermost(error)
     if trace is None or isinstance(error, _OF_THE_MACHINE) or is_of_rules(trace.tb_frame.f_code.co_filename):
         return False
+    if is_refusal(error):
+        return True
     if isinstance(error, AttributeError):
         return _lacks_attribute(error)
     if isinstance(error, StopIteration):
@@ -44,6 +47,11 @@ def is_programs(error: Exception) -> bool:
     if code in HANDING_ON:
         return True
     return not is_inner(code.co_filename) and (context is None or isinstance(context, REFUSALS))
+
+
+def is_refusal(error: Exception) -> bool:
+    """Returns whether the error is that of an operator which refuses its operands, as eager torch does."""
+    return bool(error.args) and isinstance(error.args[0], Message)
 
 
 def is_ours(error: BaseException) -> bool:

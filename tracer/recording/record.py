@@ -40,7 +40,7 @@ from ..bytecode.spread import SpeltOut
 from ..host.alone import alone
 from ..host.model_state import ModelState, submodules
 from ..host.surroundings import seed, surroundings_kept
-from ..patches.blame import has_attributes, is_ours, is_programs
+from ..patches.blame import has_attributes, is_ours, is_programs, is_refusal
 from ..patches.caches import forgetting
 from ..patches.chosen_modules import chosen_modules
 from ..patches.higher_order import entered, uncompiled
@@ -254,7 +254,7 @@ class Recording(Operators):
             told = f"{who}{type(error).__name__}: {text}"
             where, by_library = of_error(error, self.names), is_by_library(error)
             end = End("raised" if programs else "gave-up", told, where, by_library)
-            self.failed = programs and not isinstance(error, REFUSALS)
+            self.failed = programs and not isinstance(error, REFUSALS) and not is_refusal(error)
         finally:
             failure = self.loops.finish()
         if failure is not None:
