@@ -167,8 +167,8 @@ def test_a_view_is_that_of_the_dims_before(changed: str, taken: str) -> None:
 
 @pytest.mark.parametrize("caught", ["(RuntimeError, IndexError)", "TypeError", "Exception"])
 def test_a_refusal_is_caught_by_its_type(caught: str) -> None:
-    body = f"def f(x):\n    try:\n        return next(iter(x.sum()))\n    except {caught}:\n        return x\n"
-    program = Program.of("found", body, "x: float32[a]", ("a >= 0",))
+    tried = f"try:\n        return next(iter(x.sum()))\n    except {caught}:\n        return x\n"
+    program = Program.of("found", f"def f(x):\n    {tried}", "x: float32[a]", ("a >= 0",))
     points = [{"a": a} for a in range(3)]
     said = checked(program, 10.0, replay=False)
     assert wrongs(said, points, outcomes(program, points)) == []
