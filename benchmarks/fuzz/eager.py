@@ -68,11 +68,16 @@ TURNS = tuple(f"turn {places}" for places in range(-8, 300))
 """What data choose among n, they choose so many places on from the first: each of few is chosen once, and
 those near either end.
 """
-ALL = (*FILLS, *("random",) * 12, *TURNS)
+HALF_TURNS = tuple(f"half turn {places}" for places in range(-4, 5))
+"""The same, so many places on from half of them: a median is chosen near either end."""
+ALL = (*FILLS, *("random",) * 12, *TURNS, *HALF_TURNS)
 """The fills of a second look, where the first disagrees with the checker."""
 
 
 def _filled(name: str, sizes: Sequence[int]) -> torch.Tensor:
+    if name in HALF_TURNS:
+        places = _numel(sizes) // 2 + int(name.removeprefix("half turn "))
+        return _ascending(sizes).flatten().roll(places).reshape(tuple(sizes))
     if name.startswith("turn "):
         return _ascending(sizes).flatten().roll(_places(name)).reshape(tuple(sizes))
     return FILLS[name](sizes)
