@@ -109,7 +109,9 @@ def _factor(name: str, law: str) -> Any:
 
 
 def cholesky(c: Context, input: Tensor, upper: bool = False) -> Tensor:
-    """[*b, n, n] -> [*b, n, n]; any tensor without elements is returned as it is"""
+    """[*b, n, n] -> [*b, n, n]; any tensor without elements is returned as it is. Until torch 2.13"""
+    if c.since(2, 14):
+        c.refuse("torch.cholesky was removed: torch.linalg.cholesky replaces it")
     empty = any_of(eq(d, 0) for d in input.shape)
     if input.rank < 2 or input.dtype not in (None, *LAPACK):
         c.require(empty, f"the matrix must be floating or complex, of rank 2 at least, not {input}")
@@ -119,19 +121,22 @@ def cholesky(c: Context, input: Tensor, upper: bool = False) -> Tensor:
     return Tensor(input.shape, input.dtype, _columns(input.shape))
 
 
-def qr(
-    c: Context, input: Tensor, mode: Any = "reduced", *, some: bool | None = None
-) -> tuple[Tensor, Tensor]:
+def qr(c: Context, input: Tensor, mode: Any = "reduced") -> tuple[Tensor, Tensor]:
     """[*b, n, m] -> Q [*b, n, k], R [*b, k, m] with k = min(n, m); mode "complete": k = n; mode "r": no Q"""
     batch, n, m = _matrix(c, input)
-    some = mode if isinstance(mode, bool) else some
-    mode = mode if some is None else "reduced" if some else "complete"
     if mode not in ("reduced", "complete", "r"):
         c.refuse(f"qr knows the modes reduced, complete and r, not {mode!r}")
     k = n if mode == "complete" else minimum(n, m)
     q, r = (*batch, n, k), (*batch, k, m)
     none = Tensor((0,), input.dtype)
     return none if mode == "r" else Tensor(q, input.dtype, _columns(q)), Tensor(r, input.dtype, _columns(r))
+
+
+def old_qr(c: Context, input: Tensor, some: bool = True) -> tuple[Tensor, Tensor]:
+    """As qr, reduced or complete, until torch 2.13"""
+    if c.since(2, 14):
+        c.refuse("torch.qr was removed: torch.linalg.qr replaces it")
+    return qr(c, input, "reduced" if some else "complete")
 
 
 def linalg_svd(c: Context, A: Tensor, full_matrices: bool = True, driver: Any = None) -> tuple[Tensor, ...]:
@@ -699,7 +704,7 @@ RULES: dict[str, Any] = {name: _factor(name, law) for name, law in FACTORS.items
     "orgqr": householder_product,
     "ormqr": ormqr,
     "pinverse": pinv,
-    "qr": qr,
+    "qr": old_qr,
     "svd": svd,
     "triangular_solve": triangular_solve,
     "vander": vander,

@@ -17,6 +17,7 @@ from typing import Final, TypeAlias
 from ...constraints.ir.language import Constraint, Dyn, Dynamic, Layout, Plain, Shape, Tensor, Value, tensors
 from ...constraints.ir.opnames import canonical
 from ...constraints.ir.program import Argument, Input, Node, Origin, Program, Ref
+from ...constraints.ir.release import Release
 from ...constraints.ir.spec import Declared, InputPath, Spec
 from ...constraints.ir.system import Domain
 from ...constraints.terms.dims import Dim, Term, sym, symbols
@@ -90,6 +91,8 @@ class ExportedParts:
     ranges: Mapping[str, tuple[int | None, int | None]]
     """The ranges that the trace declares for its symbols, and for terms over them."""
     guards: tuple[str, ...]
+    release: Release | None = None
+    """The release of torch that made it, None where it is not known."""
 
 
 def tensor(
@@ -174,7 +177,7 @@ def build(exported: ExportedParts) -> Traced:
     program = Program(tuple(builder.inputs), tuple(builder.nodes), outputs)
     spec = Spec(declared, _domain(declared))
     limits, unread = _limits(exported, spec)
-    return Traced(program, spec, limits, unread, builder.recorded, _example(exported))
+    return Traced(program, spec, limits, unread, builder.recorded, _example(exported), release=exported.release)
 
 
 _GRAPH_AT: Final = frozenset(

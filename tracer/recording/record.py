@@ -43,6 +43,7 @@ from ..host.surroundings import seed, surroundings_kept
 from ..patches.blame import has_attributes, is_ours, is_programs
 from ..patches.caches import forgetting
 from ..patches.chosen_modules import chosen_modules
+from ..host.operators import INSTALLED
 from ..patches.higher_order import entered, uncompiled
 from ..patches.stand_ins import AnotherSource, symbolic_builtins
 from ..summaries.plans import NotSummarised, Plans
@@ -93,7 +94,7 @@ def record(
         contextlib.ExitStack() as rebound,
     ):
         return _recorded(
-            target, spec, rules, oracle, aliases, rebound, max_paths, budget_s, ways, along, progress
+            target, spec, rules.of_release(INSTALLED), oracle, aliases, rebound, max_paths, budget_s, ways, along, progress
         )
 
 
