@@ -39,7 +39,8 @@ def _matrix(c: Context, tensor: Tensor, name: str = "A", square: bool = False) -
     if tensor.rank < 2:
         c.refuse(f"{name} must be a matrix or a batch of matrices, not {tensor}")
     if tensor.dtype is not None and tensor.dtype not in LAPACK:
-        c.refuse(f"{name} must be float32, float64 or complex, not {tensor.dtype}")
+        error = Exception if c.since(2, 15) else RuntimeError  # which differs from one function to the other
+        c.refuse(f"{name} must be float32, float64 or complex, not {tensor.dtype}", error)
     *batch, n, m = tensor.shape
     if square:
         c.require(eq(n, m), f"{name} must be square, but it is {n} by {m}")
@@ -269,7 +270,8 @@ def tensorinv(c: Context, A: Tensor, ind: int = 2) -> Tensor:
     if ind > A.rank:
         c.refuse(f"{A} has fewer than {ind} dims")
     if A.dtype is not None and A.dtype not in LAPACK:
-        c.refuse(f"A must be float32, float64 or complex, not {A.dtype}")
+        error = NotImplementedError if c.since(2, 15) else RuntimeError
+        c.refuse(f"A must be float32, float64 or complex, not {A.dtype}", error)
     n, m = A.shape[:ind], A.shape[ind:]
     c.require(eq(product(n), product(m)), f"a matrix of {product(n)} by {product(m)} is not square")
     return Tensor((*m, *n), A.dtype, Layout.UNKNOWN)
@@ -534,7 +536,8 @@ def cross(c: Context, input: Tensor, other: Tensor, dim: int | None = None) -> T
 def vecdot(c: Context, x: Tensor, y: Tensor, dim: int = -1) -> Tensor:
     """[*b, n] . [*b, n] -> [*b], broadcast, n included; vectors without a batch have the same n"""
     if _same(c, x, y) is not None and category(x.dtype or "") < 2:
-        c.refuse(f"vecdot takes floating or complex numbers, not {x.dtype}")
+        error = NotImplementedError if c.since(2, 15) else RuntimeError
+        c.refuse(f"vecdot takes floating or complex numbers, not {x.dtype}", error)
     shape = broadcast(c, x.shape, y.shape)
     at = axis(c, dim, len(shape))
     if x.rank == y.rank == 1:
@@ -568,7 +571,8 @@ def _norm_dtype(c: Context, input: Tensor, dtype: str | None) -> str | None:
     """The dtype of a norm: real, of the operand's own width or of the wider one asked for."""
     have = input.dtype
     if have is not None and category(have) < 2:
-        c.refuse(f"a norm takes floating or complex numbers, not {have}")
+        error = NotImplementedError if c.since(2, 15) else RuntimeError
+        c.refuse(f"a norm takes floating or complex numbers, not {have}", error)
     if dtype is not None and have is not None:
         if category(dtype) != category(have):
             c.refuse(f"dtype {dtype} is not of the kind of {have}")

@@ -305,6 +305,9 @@ def group_norm(
 def _grouped(c: Context, input: Tensor, groups: Dim, weight: Vector, bias: Vector) -> str | None:
     channels = _channels(c, input, "group_norm")
     dtype = parameters_fit(c, input, "group_norm", weight, bias)
+    if c.since(2, 14):
+        filled = all_of(ge(n, 1) for n in input.shape[1:])
+        c.require(filled, f"group_norm takes samples with elements, and {input} has none")
     c.require(ge(groups, 1), f"group_norm takes one group or more, not {groups}")
     if groups != 0:
         c.require(divides(groups, channels), f"{channels} channels do not divide into {groups} groups")

@@ -186,12 +186,12 @@ def scaled_mm_v2(
 ) -> Tensor:
     """[n, k] @ [k, m] -> [n, m], with scales [1], or for rows and columns [n, 1] and [1, m] of stride 1.
 
-    Where n, m, or the first k is 0, nothing is checked.
+    Before torch 2.14, nothing is checked where n, m, or the first k is 0.
     """
     rank_is(c, input, "the first matrix", 2)
     rank_is(c, mat2, "the second matrix", 2)
     (n, k), (k2, m) = input.shape, mat2.shape
-    empty = any_of(eq(size, 0) for size in (n, k, m))
+    empty = not c.since(2, 14) and any_of(eq(size, 0) for size in (n, k, m))
     told = f"the contracted sizes must agree: {k} and {k2}"
     c.require(any_of((empty, eq(k, k2))), told, ValueError)
     for scales, recipe, by_row in ((scale_a, recipe_a, (n, 1)), (scale_b, recipe_b, (1, m))):

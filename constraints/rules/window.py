@@ -510,6 +510,9 @@ def fractional_max_pool(spatial: int, with_indices: bool = False) -> RuleFunctio
             output_size = tuple(scaled(c, n, r) for n, r in zip(sizes, ratios, strict=True))
         kernel = _exactly(c, kernel_size, spatial, "kernel_size")
         wanted = _exactly(c, output_size, spatial, "output_size")
+        if c.since(2, 14):
+            positive = all_of(ge(k, 1) for k in kernel)
+            c.require(positive, f"the kernel of fractional pooling must be positive, not {kernel_size}")
         for n in (channels, *sizes) if batch else sizes:
             c.require(ge(n, 1), f"only the first axis may be empty in {input}")
         for n, k, m in zip(sizes, kernel, wanted, strict=True):
