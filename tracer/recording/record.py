@@ -39,11 +39,11 @@ from ..bytecode.origins import REFUSALS, is_by_library, of_error
 from ..bytecode.spread import SpeltOut
 from ..host.alone import alone
 from ..host.model_state import ModelState, submodules
+from ..host.operators import INSTALLED
 from ..host.surroundings import seed, surroundings_kept
 from ..patches.blame import has_attributes, is_ours, is_programs
 from ..patches.caches import forgetting
 from ..patches.chosen_modules import chosen_modules
-from ..host.operators import INSTALLED
 from ..patches.higher_order import entered, uncompiled
 from ..patches.stand_ins import AnotherSource, symbolic_builtins
 from ..summaries.plans import NotSummarised, Plans
@@ -88,13 +88,14 @@ def record(
     All of them are left unchanged.
     """
     bind(target, spec.inputs, lambda declared: declared)
+    rules = rules.of_release(INSTALLED)
     with (
         surroundings_kept(),
         (held or Held(target)).lent(copied=False) as aliases,
         contextlib.ExitStack() as rebound,
     ):
         return _recorded(
-            target, spec, rules.of_release(INSTALLED), oracle, aliases, rebound, max_paths, budget_s, ways, along, progress
+            target, spec, rules, oracle, aliases, rebound, max_paths, budget_s, ways, along, progress
         )
 
 

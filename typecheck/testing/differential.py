@@ -170,7 +170,10 @@ def run_rule(
         return evaluated(dim, values)
 
     generator = Generator(
-        rules.of_release(INSTALLED), domain, count=lambda dim: answer(dim, evaluate), chooser=lambda formula: answer(formula, holds)
+        rules.of_release(INSTALLED),
+        domain,
+        count=lambda dim: answer(dim, evaluate),
+        chooser=lambda formula: answer(formula, holds),
     )
     _, result = generator.call(op, args, kwargs)
     if result is None:
