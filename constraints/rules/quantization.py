@@ -209,7 +209,8 @@ def scaled_mm_v2(
         # A scale for each row is asked for its second dim before it is known to have one.
         error = ValueError if scale.rank == 2 or recipe[0] not in _BY_ROW else Exception
         if counts and scale.rank == 2:
-            c.approximate("which scales of rows have the right layout is not modelled", "refuse", negate(fits))
+            told_not = "which scales of rows have the right layout is not modelled"
+            c.approximate(told_not, "refuse", negate(fits))
         c.require(any_of((empty, fits)), told, error)
     return Tensor((n, m), out_dtype or input.dtype)
 
