@@ -72,6 +72,7 @@ FACTORS = {
     "linalg_ldl_factor_ex": "n n -> column n n, int32 n, int32",
     "linalg_lu_factor": "n m -> column n m, int32 k",
     "linalg_lu_factor_ex": "n m -> column n m, int32 k, int32",
+    "linalg_matrix_sqrth": "n n -> n n",
     "linalg_slogdet": "n n -> , real",
     "linalg_svdvals": "n m -> real k",
     "logdet": "n n -> ",
@@ -156,6 +157,13 @@ def _svd(c: Context, A: Tensor, full: bool) -> tuple[Tensor, Tensor, Tensor]:
         Tensor((*batch, k), _real(A.dtype)),
         Tensor(vh, A.dtype, _columns(vh)),
     )
+
+
+def polar(c: Context, A: Tensor) -> tuple[Tensor, Tensor]:
+    """[*b, n, m] -> U [*b, n, m], H [*b, m, m], where n >= m"""
+    batch, n, m = _matrix(c, A)
+    c.require(ge(n, m), f"linalg.polar takes a row for each column at least, not {n} for {m}")
+    return Tensor((*batch, n, m), A.dtype), Tensor((*batch, m, m), A.dtype)
 
 
 def raw_svd(
@@ -690,6 +698,7 @@ RULES: dict[str, Any] = {name: _factor(name, law) for name, law in FACTORS.items
     "linalg_matrix_rank": matrix_rank,
     "linalg_norm": linalg_norm,
     "linalg_pinv": pinv,
+    "linalg_polar": polar,
     "linalg_qr": qr,
     "linalg_solve": linalg_solve,
     "linalg_solve_ex": linalg_solve_ex,

@@ -69,7 +69,13 @@ def scan(
     return host.join("scan", given, carry, tuple(xs), ys)
 
 
-def map_rows(host: Host, function: Any, xs: Sequence[Any], additional: Sequence[Any] = ()) -> tuple[Any, ...]:
+def map_rows(
+    host: Host, function: Any, xs: Sequence[Any], additional: Sequence[Any] = (), *,
+    mutated_arg_indices: str = "",
+) -> tuple[Any, ...]:
+    """Returns the results of `map`. The numbers of operands that the function writes into, which torch 2.14
+    names in some graphs, are none where a program is recorded.
+    """
     rows = tuple(host.node("row", x) for x in xs)
     return host.join("map", tuple(xs), host.run(function, (*rows, *additional)))
 
