@@ -294,7 +294,8 @@ def stft(
         center = False
     rank_is(c, input, "input", 1, 2)
     if input.dtype is not None and category(input.dtype) < 2:
-        c.refuse(f"input must be floating or complex, not {input.dtype}")
+        error = NotImplementedError if c.since(2, 14) else RuntimeError
+        c.refuse(f"input must be floating or complex, not {input.dtype}", error)
     values = promote([input, *([] if window is None else [window])])
     is_complex = values is not None and category(values) == 3
     if onesided and is_complex:
@@ -343,7 +344,7 @@ def istft(
     """
     rank_is(c, input, "input", 2, 3)
     if input.dtype is not None and category(input.dtype) != 3:
-        c.refuse(f"input must be complex, not {input.dtype}")
+        c.refuse(f"input must be complex, not {input.dtype}", TypeError if c.since(2, 14) else RuntimeError)
     if return_complex:
         if onesided:
             c.refuse("a onesided transform has no complex signal")
@@ -384,7 +385,7 @@ def istft(
 def view_as_real(c: Context, input: Tensor) -> Tensor:
     """`[*n] -> [*n, 2]`, a view"""
     if input.dtype is not None and category(input.dtype) != 3:
-        c.refuse(f"input must be complex, not {input.dtype}")
+        c.refuse(f"input must be complex, not {input.dtype}", TypeError if c.since(2, 15) else RuntimeError)
     strides = strides_of(input)
     layout = Layout.UNKNOWN if strides is None else (*(2 * s for s in strides), 1)
     shape: Shape = (*input.shape, 2)
@@ -395,7 +396,9 @@ def view_as_real(c: Context, input: Tensor) -> Tensor:
 def view_as_complex(c: Context, input: Tensor) -> Tensor:
     """`[*n, 2] -> [*n]`, a view; pairs lie side by side, and strides of axes that need one are even"""
     if input.dtype is not None and category(input.dtype) != 2:
-        c.refuse(f"input must be floating, not {input.dtype}")
+        error: type[Exception] = TypeError if category(input.dtype) == 3 else NotImplementedError
+        error = error if c.since(2, 15) else RuntimeError
+        c.refuse(f"input must be floating, not {input.dtype}", error)
     if not input.shape:
         c.refuse("input must have a last dimension of 2")
     c.require(eq(input.shape[-1], 2), f"the last dimension must be 2, not {input.shape[-1]}")
