@@ -19,38 +19,24 @@ from ..engine.generate import Rule, RuleFunction
 from ..engine.memory import dense as lies_dense
 from ..engine.memory import is_contiguous
 from ..ir.language import Context, Layout, Number, Shape, Tensor, Value
-from ..ir.release import Release
 from ..terms.dims import Dim, Term
 from ..terms.formula import all_of, any_of, eq
-from .common import CATEGORY, REAL_OF, axis, broadcast, category, channels_last, contiguous_strides, promote
+from .common import (
+    CATEGORY,
+    REAL_OF,
+    axis,
+    broadcast,
+    category,
+    channels_last,
+    contiguous_strides,
+    dtype_error,
+    promote,
+)
 from .sizes import ARITHMETIC
 from .strides import Strides, by_stride, is_refuted, laid_out, lies_so, preserved, quotient, strides_of
 
 KINDS: Final = ("bool", "int", "float", "complex")
 COMPLEX = MappingProxyType({real: dtype for dtype, real in REAL_OF.items()})
-
-
-_REFUSES_ITSELF: Final[Mapping[str, Release | None]] = {
-    **dict.fromkeys(("neg", "positive", "sub"), (2, 14)),
-    **dict.fromkeys("imag mean nanmean argmax argmin topk normalize".split(), (2, 15)),
-    **dict.fromkeys("frexp multinomial cauchy exponential _weight_int8pack_mm".split()),
-    "random between bounds": None,
-    "cross_entropy with a target of the input's rank": None,
-}
-"""Operators that look at the dtype before they look for a kernel, and the release since which they raise what
-others raise.
-"""
-
-
-def dtype_error(c: Context, operation: str, dtype: str) -> type[Exception]:
-    """Returns the type of the exception by which an operation refuses a dtype."""
-    if operation not in _REFUSES_ITSELF:
-        return NotImplementedError
-    since = _REFUSES_ITSELF[operation]
-    if since is None or not c.since(*since):
-        return RuntimeError
-    wrong_kind = operation == "imag" or (category(dtype) == 3 and operation in ("argmax", "argmin", "topk"))
-    return TypeError if wrong_kind else NotImplementedError
 
 
 def apply_law(c: Context, law: str, dtype: str | None, operation: str = "the operator") -> str | None:

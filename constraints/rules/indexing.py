@@ -357,7 +357,8 @@ def _gathered(c: Context, input: Tensor, parts: list[Part], picked: list[int], f
         if part.size is None:
             continue
         if not c.at_least(part.size, 1):
-            nothing, error = empty(c, shape), IndexError
+            nothing = empty(c, shape)
+            error: type[Exception] = IndexError
             if fills and part.dtype != "int32":
                 error = RuntimeError if part.dtype else Exception
                 if part.dtype is None:

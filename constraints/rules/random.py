@@ -9,8 +9,8 @@ from ..engine.generate import Rule, RuleFunction
 from ..ir.language import Context, Layout, Tensor, Value
 from ..terms.dims import Term
 from ..terms.formula import Formula, all_of, any_of, eq, lt
-from .common import ABSENT, broadcast, category
-from .elementwise import apply_law, clone, dtype_error, pointwise, same_dtype
+from .common import ABSENT, broadcast, category, dtype_error
+from .elementwise import apply_law, clone, pointwise, same_dtype
 from .layout import empty
 
 

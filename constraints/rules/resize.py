@@ -161,8 +161,8 @@ def _pad_spatially(c: Context, input: Tensor, pad: Shape, mode: str) -> Tensor:
                     c.approximate("a circle that is cropped may be refused for overlapping memory", "accept")
     batched = input.rank == spatial + 2
     if mode != "circular":
-        left = all_of if c.since(2, 15 if mode == "reflect" else 14) else any_of
-        c.require(left(ge(n, 1) for n in shape[-spatial:]), f"nothing is left of {input}")
+        kept = all_of if c.since(2, 15 if mode == "reflect" else 14) else any_of
+        c.require(kept(ge(n, 1) for n in shape[-spatial:]), f"nothing is left of {input}")
         for n in input.shape[batched:]:
             c.require(ge(n, 1), f"only the batch may be empty in {input}")
     layout = Layout.CONTIGUOUS if mode == "circular" else like_input(c, input, tuple(shape), batched)
