@@ -55,6 +55,10 @@ def scaled_dot_product_attention(
     batches = _head_batches(c, require, query, key, value, enable_gqa)
     require(eq(e, e_key), f"query and key must have one feature size: {e} and {e_key}")
     unmasked = attn_mask is None or not attn_mask.shape or eq(attn_mask.shape[-1], 1)
+    fused = not rowed and query.rank == key.rank == value.rank == 3 and c.since(2, 14)
+    if fused and s != s_value:
+        told = "when the fused kernel takes tensors of rank 3 is not modelled"
+        c.approximate(told, "refuse", ne(s, s_value))
     require(any_of((eq(s, s_value), all_of((flash, unmasked)))), f"key has {s} rows, value {s_value}")
     scores = (*broadcast(checked, batches[0], batches[1]), length, s)
     batch = broadcast(checked, scores[:-2], batches[2])
@@ -73,7 +77,7 @@ def scaled_dot_product_attention(
     shape = (*batch, length, v)
     known = attn_mask is None or attn_mask.dtype == "bool"
     known = known and all(strides_of(t) is not None for t in (query, key, value))
-    known = not rowed and (known or flash is False)
+    known = not rowed and not fused and (known or flash is False)
     return Tensor(shape, dtype, _attention_layout(c, query, shape, flash if known else None))
 
 
