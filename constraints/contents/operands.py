@@ -87,7 +87,8 @@ CHECKED: Final[Mapping[str, tuple[str, ...]]] = {
     **dict.fromkeys(
         "inverse linalg_inv cholesky linalg_cholesky cholesky_inverse linalg_lu_factor linalg_ldl_factor "
         "linalg_matrix_power matrix_power linalg_tensorinv linalg_tensorsolve linalg_solve linalg_eigh "
-        "linalg_eig linalg_eigvals linalg_eigvalsh linalg_svd linalg_svdvals linalg_lstsq lu svd".split(),
+        "linalg_eig linalg_eigvals linalg_eigvalsh linalg_svd linalg_svdvals linalg_lstsq lu svd "
+        "linalg_matrix_sqrth linalg_polar".split(),
         ("input", "A"),
     ),
 }

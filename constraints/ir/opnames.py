@@ -204,8 +204,8 @@ PARAMETERS = MappingProxyType(
     {
         op: MappingProxyType(dict(pair.split("=") for pair in pairs.split()))
         for ops, pairs in {
-            "_cdist_backward": "cdist=distances",
-            "_pdist_backward": "pdist=distances",
+            "_cdist_backward": "cdist=distances grad_output=grad",
+            "_pdist_backward": "pdist=distances grad_output=grad",
             "_foreach_add _foreach_clamp_max _foreach_clamp_min _foreach_div": "scalar=other scalars=other",
             "_foreach_maximum _foreach_minimum _foreach_mul _foreach_sub": "scalar=other scalars=other",
             "_foreach_addcdiv _foreach_addcmul": "scalars=value",

@@ -1,8 +1,8 @@
 """Helpers that the rules of every family share: axes, broadcasting, type promotion."""
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
 
 from ..engine.broadcasting import broadcast as broadcast
 from ..engine.broadcasting import broadcast_dim as broadcast_dim
@@ -12,6 +12,7 @@ from ..engine.memory import strides_of as strides_of
 from ..ir.dtypes import CATEGORY as CATEGORY
 from ..ir.dtypes import category as category
 from ..ir.language import Context, Layout, Number, Shape, Tensor
+from ..ir.release import Release
 from ..terms.dims import Dim, Term, divide
 from ..terms.formula import eq, ge
 
@@ -72,6 +73,29 @@ REAL_OF = {"complex32": "float16", "complex64": "float32", "complex128": "float6
 COMPLEX_OF = {"bfloat16": "complex64"} | {real: name for name, real in REAL_OF.items()}
 UNORDERED = {frozenset(("bfloat16", "float16")): "float32", frozenset(("uint8", "int8")): "int16"}
 SCALARS = {"bool": 0, "int": 1, "float": 2, "complex": 3}
+
+
+_REFUSES_ITSELF: Final[Mapping[str, Release | None]] = {
+    **dict.fromkeys(("neg", "positive", "sub"), (2, 14)),
+    **dict.fromkeys("imag mean nanmean argmax argmin topk normalize".split(), (2, 15)),
+    **dict.fromkeys("frexp multinomial cauchy exponential _weight_int8pack_mm".split()),
+    "random between bounds": None,
+    "cross_entropy with a target of the input's rank": None,
+}
+"""Operators that look at the dtype before they look for a kernel, and the release since which they raise what
+others raise.
+"""
+
+
+def dtype_error(c: Context, operation: str, dtype: str) -> type[Exception]:
+    """Returns the type of the exception by which an operation refuses a dtype."""
+    if operation not in _REFUSES_ITSELF:
+        return NotImplementedError
+    since = _REFUSES_ITSELF[operation]
+    if since is None or not c.since(*since):
+        return RuntimeError
+    wrong_kind = operation == "imag" or (category(dtype) == 3 and operation in ("argmax", "argmin", "topk"))
+    return TypeError if wrong_kind else NotImplementedError
 
 
 def is_floating(dtype: str | None) -> bool:

@@ -576,6 +576,7 @@ REACH: Final[Mapping[str, Callable[[Named], Reach | None]]] = {
             last="view_as_complex view_as_complex_copy linalg_vander",
             last_two="tril triu mT mH adjoint det _linalg_det linalg_slogdet slogdet _linalg_slogdet logdet "
             "inverse linalg_inv_ex linalg_cholesky linalg_cholesky_ex cholesky cholesky_inverse "
+            "linalg_matrix_sqrth linalg_polar "
             "linalg_eig linalg_eigh _linalg_eigh linalg_eigvals _linalg_eigvals linalg_eigvalsh "
             "linalg_svd _linalg_svd svd linalg_svdvals linalg_qr qr linalg_cond matrix_exp "
             "matrix_power linalg_lu_factor linalg_lu_factor_ex linalg_lu _lu_with_info "

@@ -138,8 +138,9 @@ def entries() -> dict[str, Entry]:
 
 def _control_flow() -> Iterator[OpInfo]:
     """Of torch's higher-order operators those that a program calls by itself, the simplest sample of each."""
+    names = ("cond", "map", "scan", "switch", "while_loop")
     for info in hop_db.hop_db:
-        if info.name in ("cond", "map", "scan", "while_loop") and info.variant_test_name == "simple":
+        if info.name in names and info.variant_test_name == "simple":
             yield info
 
 

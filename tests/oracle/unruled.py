@@ -20,6 +20,7 @@ from torch.overrides import get_overridable_functions
 
 from anyshape.constraints.ir.opnames import canonical
 from anyshape.constraints.rules import default_rules
+from anyshape.tracer.host.operators import INSTALLED
 from anyshape.tracer.values import listed, symbolic
 
 SPACES: Final = {
@@ -51,7 +52,7 @@ REASONS: Final[dict[str, str]] = {
         batch_norm_backward_elemt batch_norm_backward_reduce batch_norm_elemt batch_norm_gather_stats*
         batch_norm_stats batch_norm_update_stats _conv_depthwise2d conv_depthwise3d *_overrideable _thnn_*
         _fused_dropout _masked_scale _fill_mem_eff_dropout_mask_ _efficient_attention_backward
-        _flash_attention_forward_no_dropout_inplace _scaled_grouped_mm* _philox_* _pin_memory
+        _flash_attention_forward_no_dropout_inplace _scaled_*mm* _philox_* _pin_memory
         max_pool2d_backward linear_backward record_stream _amp_* _add_relu*
     """,
     "a step of an algorithm whose whole has a rule": """
@@ -65,7 +66,7 @@ REASONS: Final[dict[str, str]] = {
     "internals of transforms, of automatic differentiation, of modes": """
         _add_batch_dim _remove_batch_dim _autocast_to_* autocast _backward _fw_primal* _make_dual*
         _unpack_dual _efficientzerotensor _is_zerotensor _new_zeros_with_same_feature_meta
-        _has_compatible_shallow_copy_type _has_same_storage_numel _debug_has_internal_overlap set_data
+        *shallow_copy* _has_same_storage_numel _debug_has_internal_overlap set_data
         output_nr is_leaf retains_grad get_gradients _version
     """,
     "only called by old programs": "_cast_* __complex__ __long__ __nonzero__ __div__ __idiv__",
@@ -87,6 +88,7 @@ HIGHER_ORDER: Final = {
     "auto_functionalize": _COMPILERS,
     "flex_attention": "torch compiles its callers, so that no call of it is recorded",
     "flex_attention_backward": "as `flex_attention`",
+    **({"flex_gemm": _COMPILERS} if INSTALLED >= (2, 14) else {}),
     "inline_asm_elementwise": "for GPUs only",
     "invoke_quant": _COMPILERS,
     "invoke_quant_packed": _COMPILERS,

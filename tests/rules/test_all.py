@@ -16,12 +16,15 @@ from anyshape.constraints import rules
 from anyshape.constraints.engine.generate import Rules
 from anyshape.constraints.ir.opnames import ALIASES, ATEN_ONLY, canonical
 from anyshape.constraints.rules import FAMILIES, control, default_rules, gradients
+from anyshape.tracer.host.operators import INSTALLED
 
 NAMESPACES = (torch, torch.Tensor, F, torch.linalg, torch.special, torch.fft, torch.ops.aten)
 SPELT_OTHERWISE = {*ALIASES.values(), *ATEN_ONLY.values(), *control.RULES, *gradients.RULES}
 """Canonical names that stand for spellings of torch's, or for parts of its higher-order operators, and are
 none themselves.
 """
+NEWER = set() if INSTALLED >= (2, 14) else {"linalg_matrix_sqrth", "linalg_polar"}
+"""Operators that the installed release has not."""
 
 
 def without_mathematics(table: Rules) -> list[str]:
@@ -40,7 +43,7 @@ def unreachable(table: Rules) -> list[str]:
 def unknown_to_torch(table: Rules) -> list[str]:
     """Neither a name of torch's, nor what some spelling stands for, nor an operator on sizes."""
     known = {op for op in table if any(hasattr(space, op) for space in NAMESPACES) or _is_registered(op)}
-    return [op for op in table if op not in known | SPELT_OTHERWISE and not op.startswith("sym_")]
+    return [op for op in table if op not in known | SPELT_OTHERWISE | NEWER and not op.startswith("sym_")]
 
 
 def _is_registered(op: str) -> bool:

@@ -26,6 +26,7 @@ from anyshape.constraints.ir.system import Path as WayThrough
 from anyshape.constraints.rules import default_rules
 from anyshape.constraints.terms.dims import sym
 from anyshape.constraints.terms.formula import free_symbols, holds, le
+from anyshape.tracer.host.operators import INSTALLED
 from anyshape.tracer.readers import export as live
 from anyshape.tracer.readers import pt2
 from anyshape.tracer.readers.exported import GraphError, origin
@@ -96,7 +97,10 @@ def unplaced(program: Program) -> Program:
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_fixtures_are_what_their_script_makes(name: str) -> None:
-    assert unplaced(live.read(exported(name)).program) == unplaced(pt2.read(FIXTURES / f"{name}.pt2").program)
+    fixture = pt2.read(FIXTURES / f"{name}.pt2")
+    if "decomposed" in name and fixture.release != INSTALLED:
+        pytest.skip("another release decomposes into other operators")
+    assert unplaced(live.read(exported(name)).program) == unplaced(fixture.program)
 
 
 # ---- what eager does

@@ -842,6 +842,7 @@ GUARDS = [
     ("math.trunc(0.5 * torch.sym_float(L['x'].size()[0])) == 4", "x_0//2 == 4"),
     ("math.trunc(L['x'].size()[0] / (L['x'].size()[1] / 4 / 4.0)) == 4", "x_1 != 0 and 16*x_0//x_1 == 4"),
     ("math.trunc(torch.sym_float(L['x'].size()[0]) ** 0.5) == 4", "isqrt(x_0) == 4"),
+    ("torch.sym_max(L['x'].size()[0], torch.sym_min(9, L['n'])) == 4", "max(x_0, min(9, n)) == 4"),
     ("math.floor(torch._sym_sqrt(torch.sym_float(L['x'].size()[0]))) == 4", "isqrt(x_0) == 4"),
     ("math.isqrt(L['x'].size()[0]) == 4", "isqrt(x_0) == 4"),
     ("round(L['x'].size()[0]) == 4", "x_0 == 4"),

@@ -49,6 +49,7 @@ from anyshape.constraints.terms.formula import (
 )
 from anyshape.constraints.terms.formula_text import parse_formula
 from anyshape.solver.tactics.judge import Judge
+from anyshape.tracer.host.operators import INSTALLED
 from anyshape.tracer.readers.expressions import NotRead
 from anyshape.typecheck import check
 from anyshape.typecheck.exporting.tracing.data_sizes import settled_by_other_sizes
@@ -773,7 +774,8 @@ def test_torch_compile_takes_lemmas() -> None:
     def compiled(assumptions: list[torch.SymBool]) -> Any:
         torch._dynamo.reset()
         spec = ShapesSpec({"x": TensorSpec([p]), "y": TensorSpec([q])}, assumptions=assumptions)
-        return torch.compile(follows, fullgraph=True, backend="eager", shapes_spec=spec)
+        option = "dynamic_shapes" if INSTALLED >= (2, 14) else "shapes_spec"
+        return torch.compile(follows, fullgraph=True, backend="eager", **{option: spec})
 
     with pytest.raises(torch._dynamo.exc.UserError, match="data-dependent"):
         compiled([p < q])(torch.ones(3), torch.ones(4))

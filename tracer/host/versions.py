@@ -10,4 +10,4 @@ from typing import Final
 
 OLDEST: Final = "2.12"
 """The lower bound in `pyproject.toml`. In 2.9 to 2.11 there is no `_hop_compile_and_call`."""
-NEWEST: Final = "2.14"
+NEWEST: Final = "2.15"

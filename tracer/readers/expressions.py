@@ -413,6 +413,12 @@ class _Guard:
             case ast.Call(func=ast.Name(id="min" | "max" as extremum), args=args, keywords=[]) if args:
                 return _call(extremum)(*map(self.read, args))
             case ast.Call(
+                func=ast.Attribute(value=ast.Name(id="torch"), attr="sym_min" | "sym_max" as extremum),
+                args=args,
+                keywords=[],
+            ) if args:
+                return _call(extremum.removeprefix("sym_"))(*map(self.read, args))
+            case ast.Call(
                 func=ast.Attribute(value=ast.Name(id="math"), attr="trunc" | "floor" | "ceil" as rounding),
                 args=[arg],
                 keywords=[],
@@ -457,4 +463,5 @@ def _path(node: ast.expr) -> tuple[str | int, ...]:
 
 def shown(text: str) -> str:
     """Returns a guard as a person would write it: `x.shape[0]` for `L['x'].size()[0]`."""
-    return re.sub(r"L\['(\w+)'\]", r"\1", text).replace(".size()[", ".shape[")
+    text = re.sub(r"L\['(\w+)'\]", r"\1", text).replace(".size()[", ".shape[")
+    return re.sub(r"torch\.sym_(min|max)\b", r"\1", text)

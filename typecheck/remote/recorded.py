@@ -29,6 +29,7 @@ from ...constraints.ir.language import (
     Truths,
 )
 from ...constraints.ir.program import IllFormed, Node, Origin, Program
+from ...constraints.ir.release import Release
 from ...constraints.ir.spec import Spec
 from ...constraints.ir.spec_text import SpecError, parse_spec, write_spec
 from ...constraints.ir.system import Domain, Path, System
@@ -98,6 +99,8 @@ class Recorded:
 
 class RecordedSource:
     """A recorded program, as a thing to check. A spec may narrow what it was recorded for, and no more."""
+
+    release: Release | None = None
 
     def __init__(self, recorded: Recorded, spec: Spec | None, assume: str | Iterable[str]) -> None:
         self.recorded = recorded

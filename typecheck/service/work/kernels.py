@@ -20,6 +20,7 @@ from ....constraints.engine.generate import Rules
 from ....constraints.ir.language import LOOSE, Ellipses, Slice, Tensor
 from ....constraints.ir.opnames import IGNORED, PARAMETERS, SYNONYMS, canonical
 from ....constraints.ir.program import Node, Ref
+from ....constraints.ir.release import Release
 from ....constraints.ir.spec import Spec
 from ....constraints.ir.system import Path, System
 from ....constraints.terms.dims import Term, evaluate
@@ -60,6 +61,7 @@ class OnKernels:
 
     def __init__(self, graph: KernelGraph) -> None:
         self.graph, self.spec, self.left = graph, graph.spec, CALLS
+        self.release: Release | None = None
 
     def system(self, rules: Rules, oracle: DomainOracle, clock: Clock) -> tuple[System, list[str]]:
         return self.graph.system(rules, oracle, clock)
