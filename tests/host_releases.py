@@ -70,19 +70,24 @@ def text_of(root: Path, place: str) -> str | None:
         return None
     found: list[Any] = [_tree(root / file)]
     for part in name.replace(".<locals>", "").split("."):
-        found = [node for outer in found for node in _defined(outer) if node.name == part]
+        found = [node for outer in found for name, node in _defined(outer) if name == part]
     lines = (root / file).read_text(encoding="utf-8").splitlines(keepends=True)
-    starts = (min([node.lineno, *(d.lineno for d in node.decorator_list)]) - 1 for node in found)
+    starts = (min(d.lineno for d in (node, *getattr(node, "decorator_list", ()))) - 1 for node in found)
     return "".join("".join(lines[a : node.end_lineno]) for a, node in zip(starts, found, strict=True)) or None
 
 
-def _defined(outer: ast.AST) -> Iterator[Any]:
-    """The functions and classes that a module, a class or a function defines, under conditions, too."""
+def _defined(outer: ast.AST) -> Iterator[tuple[str, Any]]:
+    """Yields the names that a module, a class or a function defines, under conditions, too, each with its
+    function, class or assignment: a function that is written in C is assigned.
+    """
     for node in ast.iter_child_nodes(outer):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            yield node
-        elif not isinstance(node, ast.expr):
-            yield from _defined(node)
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                yield name, node
+            case ast.Assign(targets=[ast.Name(id=name)]):
+                yield name, node
+            case _ if not isinstance(node, ast.expr):
+                yield from _defined(node)
 
 
 def place_of(function: Any) -> str:

@@ -58,6 +58,7 @@ from ..ir.language import (
 )
 from ..ir.opnames import IGNORED, SYNONYMS, is_in_place, parameters
 from ..ir.program import Argument, Input, Node, Program, Ref, is_numbers, parts_of, refs
+from ..ir.release import Release, is_since
 from ..ir.system import Domain
 from ..terms.dims import Dim, Symbol, Term, lone_atom, minimum, sym, symbols
 from ..terms.equations import Equations
@@ -218,18 +219,19 @@ class Rules(Mapping[str, Rule]):
     """Rules by canonical operator name.
 
     `|` joins two families, which must not overlap; `+` lets the right one win. Other operators are looked up
-    in `elsewhere`.
+    in `elsewhere`. They are applied as they hold in a `release` of torch, None for the newest that is known.
     """
 
-    __slots__ = ("_elsewhere", "_rules")
+    __slots__ = ("_elsewhere", "_rules", "release")
 
     def __init__(
         self,
         functions: Mapping[str, RuleFunction | Rule],
         elsewhere: Callable[[str], Rule | None] = lambda name: None,
+        release: Release | None = None,
     ) -> None:
         self._rules = {n: f if isinstance(f, Rule) else Rule.of(f) for n, f in functions.items()}
-        self._elsewhere = elsewhere
+        self._elsewhere, self.release = elsewhere, release
 
     def __getitem__(self, name: str) -> Rule:
         rule: Rule | None = self.get(name)
@@ -256,7 +258,7 @@ class Rules(Mapping[str, Rule]):
         return self + other
 
     def __add__(self, other: Mapping[str, RuleFunction | Rule]) -> Rules:
-        return Rules({**self._rules, **other}, self._elsewhere)
+        return Rules({**self._rules, **other}, self._elsewhere, self.release)
 
     def reaching(self, reach: Mapping[str, Callable[[Named], Reach | None]]) -> Rules:
         """Returns the same rules, some of them with a reach, so that they need not get whole shapes."""
@@ -269,9 +271,16 @@ class Rules(Mapping[str, Rule]):
 
     def or_else(self, elsewhere: Callable[[str], Rule | None]) -> Rules:
         """Returns the same rules, extended by those that `elsewhere` finds for other operators."""
-        extended = Rules({}, elsewhere)
-        extended._rules = self._rules
-        return extended
+        return self._sharing(elsewhere, self.release)
+
+    def of_release(self, release: Release | None) -> Rules:
+        """Returns the same rules, applied as they hold in a release of torch."""
+        return self._sharing(self._elsewhere, release)
+
+    def _sharing(self, elsewhere: Callable[[str], Rule | None], release: Release | None) -> Rules:
+        shared = Rules({}, elsewhere, release)
+        shared._rules = self._rules
+        return shared
 
 
 @dataclass(slots=True)
@@ -496,11 +505,14 @@ class Generator:
         ref = self.contents.ref(tensor)
         return self.contents.number("stored", ref, lambda: self.fresh("stored", 0, tensor.numel))
 
+    def since(self, *release: int) -> bool:
+        return is_since(self.rules.release, release)
+
     def unchecked(self, formula: Formula) -> None:
         self._unchecked = any_of((self._unchecked, formula))
 
     def layouts(self, tensor: Tensor) -> Sequence[tuple[Situation, Tensor]] | None:
-        return cases_of(tensor, self.known, self.bounds, self.equations)
+        return cases_of(tensor, self.known, self.bounds, self.equations, self.rules.release)
 
     def memory_of(self, tensor: Tensor) -> tuple[Dim, Dim] | None:
         self._asked = True

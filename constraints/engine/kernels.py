@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from ..ir.language import Context, Tensor
+from ..ir.release import Release
 from ..terms.formula import le
 from ..terms.rows import row_of
 
@@ -43,6 +44,8 @@ WITHOUT: Final[Mapping[str, frozenset[str]]] = {
     op: frozenset(dtypes.split()) for ops, dtypes in _ROWS.items() for op in ops.split()
 }
 """For each operator, the dtypes of its first tensor that no kernel accepts."""
+_UNTIL: Final[Mapping[str, Release]] = dict.fromkeys(("dropout", "alpha_dropout", "hardtanh"), (2, 15))
+"""The operators among them that have these kernels since a release of torch."""
 _MAKERS: Final[Mapping[str, tuple[str, int]]] = {
     "rand rand_like": (f"bool {_WHOLE}", -1),
     "randn randn_like normal": (f"bool {_WHOLE}", 0),
@@ -72,7 +75,7 @@ def require_kernel(c: Context, op: str, named: Mapping[str, Any]) -> None:
     """Refuses a tensor whose dtype no kernel accepts, unless it may be empty, when no kernel may be called.
     """
     without = WITHOUT.get(op)
-    if without is None:
+    if without is None or (op in _UNTIL and c.since(*_UNTIL[op])):
         return
     tensor = next(value for value in named.values() if isinstance(value, Tensor))
     if tensor.dtype not in without:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from ..ir.language import Context, Direction, Refused
+from ..ir.release import Release, is_since
 from ..terms.dims import Dim
 from ..terms.formula import Formula, negate
 from ..terms.intervals import Bounds
@@ -18,6 +19,7 @@ class Trying(Context):
     """A context that records nothing. Refusals are raised; services that are not defined raise Undecided."""
 
     bounds: Bounds
+    release: Release | None
 
     def require(
         self, formula: Formula, reason: str, error: type[Exception] = RuntimeError, *, by_data: bool = False
@@ -31,6 +33,9 @@ class Trying(Context):
 
     def approximate(self, reason: str, may: Direction = "both", where: Formula = True) -> None:
         """Ignores the note."""
+
+    def since(self, *release: int) -> bool:
+        return is_since(self.release, release)
 
     def unchecked(self, formula: Formula) -> None:
         """Ignores the condition."""

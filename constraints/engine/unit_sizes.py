@@ -16,6 +16,7 @@ from typing import Any, Final
 from msgspec import structs
 
 from ..ir.language import LOOSE, Refused, Situation, Slice, Tensor, Value, tensors
+from ..ir.release import Release
 from ..terms.dims import Apply, Atom, Dim, Term, coefficients, lone, mapped, substitute
 from ..terms.equations import Equations
 from ..terms.formula import And, Compare, Formula, Or, all_of, any_of, compare, eq, ge
@@ -45,6 +46,7 @@ class SizeCase(Trying, Situation):
     bounds: Bounds
     equations: Equations
     found: dict[int, Tensor]
+    release: Release | None
     sizes: dict[Dim, Dim] = field(default_factory=dict)
     """Dims as they are in this case, as far as they were asked for."""
 
@@ -136,7 +138,7 @@ class SizeCase(Trying, Situation):
 
 
 def cases_of(
-    tensor: Tensor, known: Known, bounds: Bounds, equations: Equations
+    tensor: Tensor, known: Known, bounds: Bounds, equations: Equations, release: Release | None
 ) -> list[tuple[SizeCase, Tensor]] | None:
     """Returns the tensor in cases, with its layout in each; None where they cannot be found. One of the cases
     holds whatever the sizes are.
@@ -144,7 +146,7 @@ def cases_of(
     Cases in which it has no elements, or the calls that make it never run, are left out.
     """
     atoms = _varying(tensor, known.made, bounds)
-    case = partial(_case, known=known, bounds=bounds, equations=equations)
+    case = partial(_case, known=known, bounds=bounds, equations=equations, release=release)
     found = _found(atoms, _TO_TWO, tensor, case)
     return found if found is not None else _found(atoms, _TO_THREE, tensor, case)
 
@@ -176,7 +178,8 @@ def _found(
 
 
 def _case(
-    sizes: Mapping[Atom, int], most: int, *, known: Known, bounds: Bounds, equations: Equations
+    sizes: Mapping[Atom, int], most: int, *, known: Known, bounds: Bounds, equations: Equations,
+    release: Release | None,
 ) -> SizeCase:
     here = bounds.copy()
     for atom, n in sizes.items():
@@ -184,7 +187,7 @@ def _case(
     numbers = {atom: n for atom, n in sizes.items() if n <= most}
     least = {atom: n for atom, n in sizes.items() if n > most}
     found = known.in_case((most, frozenset(sizes.items())))
-    case = SizeCase(numbers, least, known.made, here, equations, found)
+    case = SizeCase(numbers, least, known.made, here, equations, found, release)
     for formula in [*bounds.sums()] if numbers else ():
         here.learn(case.here(formula))
         case.sizes.clear()

@@ -372,6 +372,9 @@ class Context(Protocol):
     def stored(self, tensor: Tensor) -> Dim:
         """Returns how many elements of a sparse tensor are stored; the same for every call on one tensor."""
 
+    def since(self, *release: int) -> bool:
+        """Returns whether the program runs with this release of torch, such as `2, 14`, or a later one."""
+
     def unchecked(self, formula: Formula) -> None:
         """Declares that torch does not check the range of the call's indices where the formula holds."""
 

@@ -31,8 +31,8 @@ def scaled_dot_product_attention(
 
     The batch dims broadcast; with `enable_gqa` the heads (the last of them) of key and value divide those of
     query. Where l or value is empty, nothing is checked and the batch dims are those of query. The fused
-    kernel does not compare s with the rows of value, to which it expands the mask, and takes a mask besides
-    `is_causal`.
+    kernel does not compare s with the rows of value, to which it expands the mask, and took a mask besides
+    `is_causal` before torch 2.14.
     """
     for tensor in (query, key, value):
         if tensor.rank < 2:
@@ -40,6 +40,8 @@ def scaled_dot_product_attention(
     dtype = _attention_dtype(c, query, key, value, attn_mask)
     if dropout_p > 1:
         c.refuse(f"the dropout probability is from 0 to 1, not {dropout_p}")
+    if attn_mask is not None and is_causal is True and c.since(2, 14):
+        c.refuse("a mask and is_causal exclude each other")
     (*_, length, e), (*_, s, e_key), (*_, s_value, v) = query.shape, key.shape, value.shape
     may_be_empty = [eq(d, 0) for d in (length, *value.shape) if not c.at_least(d, 1)]
     empty = any_of(may_be_empty)
@@ -61,7 +63,7 @@ def scaled_dot_product_attention(
             require(flash, "a mask and is_causal together are for the fused kernel alone")
         if attn_mask.rank < 2 and query.rank == key.rank == value.rank == 4 and dropout_p == 0:
             require(
-                negate(_same_heads(query, key, value, enable_gqa)),
+                negate(_same_heads(c, query, key, value, enable_gqa)),
                 f"the mask must have rank 2 or 4, not {attn_mask}",
                 IndexError,
             )
@@ -88,12 +90,14 @@ def _attention_dtype(
     return query.dtype
 
 
-def _same_heads(query: Tensor, key: Tensor, value: Tensor, gqa: bool) -> Formula:
-    """Returns the condition that batch sizes agree, and heads too (or, with `gqa`, that those of key and
-    value divide those of query).
+def _same_heads(c: Context, query: Tensor, key: Tensor, value: Tensor, gqa: bool) -> Formula:
+    """Returns the condition that batch sizes agree, and heads too: with `gqa`, that those of key and value
+    divide those of query; without it, since torch 2.14, one head of key and value may serve all.
     """
     (b, h, *_), (b_key, h_key, *_), (b_value, h_value, *_) = query.shape, key.shape, value.shape
     grouped = all_of((ge(h_key, 1), divides(h_key, h))) if gqa and h_key != 0 else eq(h, h_key)
+    if not gqa and c.since(2, 14):
+        grouped = any_of((grouped, eq(h_key, 1)))
     return all_of((eq(b, b_key), eq(b, b_value), eq(h_key, h_value), grouped))
 
 
@@ -104,7 +108,7 @@ def _is_flash(
     if dropout_p != 0 or not query.rank == key.rank == value.rank == 4:
         return False
     (b, h, length, e), (_, _, s, e_key), e_value = query.shape, key.shape, value.shape[-1]
-    needs = [_same_heads(query, key, value, gqa), eq(e, e_key), eq(e, e_value)]
+    needs = [_same_heads(c, query, key, value, gqa), eq(e, e_key), eq(e, e_value)]
     needs += [ne(d, 0) for d in (length, s) if not c.at_least(d, 1)]
     needs += [eq(strides[-1], 1) for t in (query, key, value) if (strides := strides_of(t)) is not None]
     if mask is not None:
@@ -168,7 +172,7 @@ def flash_attention_for_cpu(
         f"query, key, value must have one feature size: {e}, {e_key}, {e_value}",
     )
     c.require(
-        _same_heads(query, key, value, True),
+        _same_heads(c, query, key, value, True),
         f"batch sizes must agree, and heads divide: {query}, {key}, {value}",
     )
     c.require(ge(s_value, s), f"key has {s} rows, value only {s_value}")

@@ -9,6 +9,7 @@ branch on a size carries the condition (`Node.given`), and its requirements appl
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import reduce
 
 from ..ir.language import Context, Dyn, Dynamic, Layout, Number, Tensor, Value
 from ..terms.dims import Dim, Term, maximum, minimum
@@ -53,6 +54,15 @@ def cond(c: Context, pred: Value, true: tuple[Value, ...], false: tuple[Value, .
     if isinstance(pred, Tensor):
         c.require(eq(pred.numel, 1), f"a condition is one element, not {pred}")
     return _pairs(c, _either, true, false, "the branches of cond")
+
+
+def switch(c: Context, index: Value, results: tuple[tuple[Value, ...], ...]) -> tuple[Value, ...]:
+    """`[1], ([*d], …), … -> ([*u], …)`, where the results of the branches bound u_i from both sides"""
+    if isinstance(index, int):
+        return results[index]
+    if isinstance(index, Tensor):
+        c.require(eq(index.numel, 1), f"an index of branches is one element, not {index}")
+    return reduce(lambda some, more: _pairs(c, _either, some, more, "the branches of switch"), results)
 
 
 def while_loop(
@@ -159,6 +169,7 @@ RULES = {
     "carried": carried,
     "shaped_by": shaped_by,
     "cond": cond,
+    "switch": switch,
     "while_loop": while_loop,
     "scan": scan,
     "map": map_rows,

@@ -203,8 +203,8 @@ def arange(c: Context, start: Any = 0, end: Any = None, step: Any = 1, dtype: st
     if any(isinstance(n, Number | Tensor) for n in (start, end, step)):
         return Tensor((c.fresh("arange", 0, None),), dtype)
     size = steps(c, start, end, step)
-    if dtype == "int64" and any(isinstance(n, float) for n in bounds):
-        # torch checks the bounds as they are, and truncates them to count
+    if dtype == "int64" and any(isinstance(n, float) for n in bounds) and not c.since(2, 14):
+        # torch checked the bounds as they are, and truncated them to count
         size = steps(c, *(int(n) if isinstance(n, float) else n for n in bounds))
     return Tensor((size,), dtype)
 

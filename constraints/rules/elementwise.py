@@ -19,6 +19,7 @@ from ..engine.generate import Rule, RuleFunction
 from ..engine.memory import dense as lies_dense
 from ..engine.memory import is_contiguous
 from ..ir.language import Context, Layout, Number, Shape, Tensor, Value
+from ..ir.release import Release
 from ..terms.dims import Dim, Term
 from ..terms.formula import all_of, any_of, eq
 from .common import CATEGORY, REAL_OF, axis, broadcast, category, channels_last, contiguous_strides, promote
@@ -29,14 +30,27 @@ KINDS: Final = ("bool", "int", "float", "complex")
 COMPLEX = MappingProxyType({real: dtype for dtype, real in REAL_OF.items()})
 
 
-REFUSES_ITSELF: Final = frozenset(
-    (
-        *"neg positive imag frexp mean nanmean argmax argmin topk multinomial cauchy exponential".split(),
-        *("normalize", "_weight_int8pack_mm", "random between bounds"),
-        "cross_entropy with a target of the input's rank",
-    )
-)
-"""Operators that look at the dtype before they look for a kernel."""
+_REFUSES_ITSELF: Final[Mapping[str, Release | None]] = {
+    **dict.fromkeys(("neg", "positive", "sub"), (2, 14)),
+    **dict.fromkeys("imag mean nanmean argmax argmin topk normalize".split(), (2, 15)),
+    **dict.fromkeys("frexp multinomial cauchy exponential _weight_int8pack_mm".split()),
+    "random between bounds": None,
+    "cross_entropy with a target of the input's rank": None,
+}
+"""Operators that look at the dtype before they look for a kernel, and the release since which they raise what
+others raise.
+"""
+
+
+def dtype_error(c: Context, operation: str, dtype: str) -> type[Exception]:
+    """Returns the type of the exception by which an operation refuses a dtype."""
+    if operation not in _REFUSES_ITSELF:
+        return NotImplementedError
+    since = _REFUSES_ITSELF[operation]
+    if since is None or not c.since(*since):
+        return RuntimeError
+    wrong_kind = operation == "imag" or (category(dtype) == 3 and operation in ("argmax", "argmin", "topk"))
+    return TypeError if wrong_kind else NotImplementedError
 
 
 def apply_law(c: Context, law: str, dtype: str | None, operation: str = "the operator") -> str | None:
@@ -47,8 +61,7 @@ def apply_law(c: Context, law: str, dtype: str | None, operation: str = "the ope
     kind = category(dtype)
     match law[kind]:
         case "x":
-            error = RuntimeError if operation in REFUSES_ITSELF else NotImplementedError
-            c.refuse(f"{operation} does not take {dtype}", error)
+            c.refuse(f"{operation} does not take {dtype}", dtype_error(c, operation, dtype))
         case "f":
             return "float32"
         case "b":
@@ -406,7 +419,8 @@ def sub(c: Context, input: Value, other: Value, alpha: Value = 1) -> Value:
         return on_numbers(c, "sub", input, other)
     for operand in (input, other):
         if isinstance(operand, bool) or (isinstance(operand, Tensor) and operand.dtype == "bool"):
-            c.refuse("subtraction does not take a boolean; use ~ or logical_xor")
+            told = "subtraction does not take a boolean; use ~ or logical_xor"
+            c.refuse(told, dtype_error(c, "sub", "bool"))
     return add(c, input, other, alpha)
 
 
@@ -849,7 +863,8 @@ def complex(c: Context, real: Tensor, imag: Tensor) -> Tensor:
     """[*a], [*b] -> complex[*broadcast(a, b)]"""
     same_dtype(c, "complex", real, imag)
     if real.dtype is not None and real.dtype not in COMPLEX:
-        c.refuse(f"a complex tensor is made of float16, float32 or float64, not {real.dtype}")
+        error = NotImplementedError if c.since(2, 15) else RuntimeError
+        c.refuse(f"a complex tensor is made of float16, float32 or float64, not {real.dtype}", error)
     result = pointwise(c, "====", real, imag)
     return Tensor(result.shape, None if result.dtype is None else COMPLEX[result.dtype], result.layout)
 

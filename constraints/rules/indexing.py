@@ -12,7 +12,7 @@ from typing import Any
 from ..engine.memory import require_apart
 from ..ir.language import Affine, Context, Dyn, Ellipses, Layout, Number, Shape, Slice, Tensor, Value
 from ..terms.dims import Dim, Term, ceildiv, maximum, minimum
-from ..terms.formula import And, Compare, Formula, Or, all_of, any_of, eq, ge, le, lt
+from ..terms.formula import And, Compare, Formula, Or, all_of, any_of, eq, ge, le, lt, negate
 from .common import axis, broadcast, contiguous_strides
 from .layout import copied, empty, nonnegative, replaced, text, with_strides
 from .strides import by_stride, dense_in, laid_out, preserved, quotient, strides_of
@@ -179,13 +179,16 @@ class Picked:
     size: Dim | None = None
     row_major: bool = True
     values: tuple[Dim, ...] = ()
+    dtype: str | None = "int64"
 
 
 Part = KeptDim | Picked
 
 
-def indexed(c: Context, input: Tensor, items: Sequence[Any]) -> tuple[list[Part], Tensor]:
-    """Returns the fate of each dim, and the result of `input[items]`.
+def indexed(
+    c: Context, input: Tensor, items: Sequence[Any], fills: bool = False
+) -> tuple[list[Part], Tensor]:
+    """Returns the fate of each dim, and the result of `input[items]`; `fills` if a number is put there.
 
     An int takes its dim away, a slice cuts it, None and a bool are a new dim, an ellipsis keeps all dims that
     no other item consumes. A tensor or a sequence of integers replaces its dim, a mask of rank k replaces k
@@ -218,7 +221,7 @@ def indexed(c: Context, input: Tensor, items: Sequence[Any]) -> tuple[list[Part]
         steps = tuple(p.stride for p in kept if p.stride is not None)
         shape = tuple(p.size for p in kept)
         return parts, with_strides(input, shape, steps if len(steps) == len(shape) else None)
-    return parts, _gathered(c, input, parts, picked)
+    return parts, _gathered(c, input, parts, picked, fills)
 
 
 def _times(size: Dim, stride: Dim | None) -> Dim | None:
@@ -291,7 +294,7 @@ def _part(c: Context, item: Any, source: Iterator[tuple[Dim, Dim | None]]) -> It
         case Indices(shape, values):
             yield Picked(shape, next(source)[0], values=values)
         case Tensor(shape, dtype, layout) if dtype in INDICES and shape:
-            yield Picked(shape, next(source)[0], layout is Layout.CONTIGUOUS)
+            yield Picked(shape, next(source)[0], layout is Layout.CONTIGUOUS, dtype=dtype)
         case int() | Term():
             in_range(c, item, next(source)[0])
         case Number("int") | Tensor((), "int8" | "int16" | "int32" | "int64" | None):
@@ -329,10 +332,11 @@ def _mask_part(c: Context, shape: Shape, true: Dim, source: Iterator[tuple[Dim, 
     return Picked((true,))
 
 
-def _gathered(c: Context, input: Tensor, parts: list[Part], picked: list[int]) -> Tensor:
+def _gathered(c: Context, input: Tensor, parts: list[Part], picked: list[int], fills: bool) -> Tensor:
     """The result of index tensors.
 
-    Where the result is empty torch checks no index, except that it refuses indices into a dim of size 0.
+    Where the result is empty torch checks no index, except that it refuses indices into a dim of size 0:
+    unless `fills`, for what `index_fill_` does: there is one index tensor, of int64.
 
     torch lays it out in the order of the dims that are kept, which is row-major where their strides fall from
     left to right and the index tensors are row-major. For other strides TensorIterator decides (`by_stride`);
@@ -347,14 +351,21 @@ def _gathered(c: Context, input: Tensor, parts: list[Part], picked: list[int]) -
     before = kept[:first] if together else []
     after = kept[len(before) :]
     result = (*(p.size for p in before), *shape, *(p.size for p in after))
-    nothing = empty(c, shape)
+    fills = fills and len(indices) == 1
     c.unchecked(empty(c, result))
     for part in indices:
         if part.size is None:
             continue
         if not c.at_least(part.size, 1):
+            nothing, error = empty(c, shape), IndexError
+            if fills and part.dtype != "int32":
+                error = RuntimeError if part.dtype else Exception
+                if part.dtype is None:
+                    without = all_of((eq(part.size, 0), empty(c, result), negate(nothing)))
+                    c.approximate("the dtype of the index is not known", "accept", without)
+                nothing = empty(c, result)
             some = any_of((ge(part.size, 1), nothing))
-            c.require(some, f"no index is in range for a dim of size {part.size}", IndexError)
+            c.require(some, f"no index is in range for a dim of size {part.size}", error)
         for value in part.values:
             in_range(c, value, part.size, unless=empty(c, result))
     if not all(part.row_major for part in indices):
@@ -425,10 +436,14 @@ def broadcasts_into(c: Context, value: Shape, target: Shape, spare: bool) -> Non
 
 
 def setitem(c: Context, input: Tensor, index: Value, value: Value) -> tuple[Value, ...]:
-    """`input[index] = value`: the value, its leading dims of size 1 dropped, expands to `input[index]`"""
-    parts, target = indexed(c, input, index if isinstance(index, tuple) else (index,))
+    """`input[index] = value`: the value, its leading dims of size 1 dropped, expands to `input[index]`
+
+    Since torch 2.15, a number is put there as `fill_` does, which writes into any memory.
+    """
+    fills = c.since(2, 15) and not isinstance(value, Tensor)
+    parts, target = indexed(c, input, index if isinstance(index, tuple) else (index,), fills)
     picks = any(isinstance(part, Picked) for part in parts)
-    if not picks:
+    if not picks and not fills:
         require_apart(c, "setitem", target, {})
     if isinstance(value, Tensor):
         if picks:

@@ -39,7 +39,8 @@ def _matrix(c: Context, tensor: Tensor, name: str = "A", square: bool = False) -
     if tensor.rank < 2:
         c.refuse(f"{name} must be a matrix or a batch of matrices, not {tensor}")
     if tensor.dtype is not None and tensor.dtype not in LAPACK:
-        c.refuse(f"{name} must be float32, float64 or complex, not {tensor.dtype}")
+        error = Exception if c.since(2, 15) else RuntimeError  # which differs from one function to the other
+        c.refuse(f"{name} must be float32, float64 or complex, not {tensor.dtype}", error)
     *batch, n, m = tensor.shape
     if square:
         c.require(eq(n, m), f"{name} must be square, but it is {n} by {m}")
@@ -109,7 +110,9 @@ def _factor(name: str, law: str) -> Any:
 
 
 def cholesky(c: Context, input: Tensor, upper: bool = False) -> Tensor:
-    """[*b, n, n] -> [*b, n, n]; any tensor without elements is returned as it is"""
+    """[*b, n, n] -> [*b, n, n]; any tensor without elements is returned as it is. Until torch 2.13"""
+    if c.since(2, 14):
+        c.refuse("torch.cholesky was removed: torch.linalg.cholesky replaces it")
     empty = any_of(eq(d, 0) for d in input.shape)
     if input.rank < 2 or input.dtype not in (None, *LAPACK):
         c.require(empty, f"the matrix must be floating or complex, of rank 2 at least, not {input}")
@@ -119,19 +122,22 @@ def cholesky(c: Context, input: Tensor, upper: bool = False) -> Tensor:
     return Tensor(input.shape, input.dtype, _columns(input.shape))
 
 
-def qr(
-    c: Context, input: Tensor, mode: Any = "reduced", *, some: bool | None = None
-) -> tuple[Tensor, Tensor]:
+def qr(c: Context, input: Tensor, mode: Any = "reduced") -> tuple[Tensor, Tensor]:
     """[*b, n, m] -> Q [*b, n, k], R [*b, k, m] with k = min(n, m); mode "complete": k = n; mode "r": no Q"""
     batch, n, m = _matrix(c, input)
-    some = mode if isinstance(mode, bool) else some
-    mode = mode if some is None else "reduced" if some else "complete"
     if mode not in ("reduced", "complete", "r"):
         c.refuse(f"qr knows the modes reduced, complete and r, not {mode!r}")
     k = n if mode == "complete" else minimum(n, m)
     q, r = (*batch, n, k), (*batch, k, m)
     none = Tensor((0,), input.dtype)
     return none if mode == "r" else Tensor(q, input.dtype, _columns(q)), Tensor(r, input.dtype, _columns(r))
+
+
+def old_qr(c: Context, input: Tensor, some: bool = True) -> tuple[Tensor, Tensor]:
+    """As qr, reduced or complete, until torch 2.13"""
+    if c.since(2, 14):
+        c.refuse("torch.qr was removed: torch.linalg.qr replaces it")
+    return qr(c, input, "reduced" if some else "complete")
 
 
 def linalg_svd(c: Context, A: Tensor, full_matrices: bool = True, driver: Any = None) -> tuple[Tensor, ...]:
@@ -264,7 +270,8 @@ def tensorinv(c: Context, A: Tensor, ind: int = 2) -> Tensor:
     if ind > A.rank:
         c.refuse(f"{A} has fewer than {ind} dims")
     if A.dtype is not None and A.dtype not in LAPACK:
-        c.refuse(f"A must be float32, float64 or complex, not {A.dtype}")
+        error = NotImplementedError if c.since(2, 15) else RuntimeError
+        c.refuse(f"A must be float32, float64 or complex, not {A.dtype}", error)
     n, m = A.shape[:ind], A.shape[ind:]
     c.require(eq(product(n), product(m)), f"a matrix of {product(n)} by {product(m)} is not square")
     return Tensor((*m, *n), A.dtype, Layout.UNKNOWN)
@@ -529,7 +536,8 @@ def cross(c: Context, input: Tensor, other: Tensor, dim: int | None = None) -> T
 def vecdot(c: Context, x: Tensor, y: Tensor, dim: int = -1) -> Tensor:
     """[*b, n] . [*b, n] -> [*b], broadcast, n included; vectors without a batch have the same n"""
     if _same(c, x, y) is not None and category(x.dtype or "") < 2:
-        c.refuse(f"vecdot takes floating or complex numbers, not {x.dtype}")
+        error = NotImplementedError if c.since(2, 15) else RuntimeError
+        c.refuse(f"vecdot takes floating or complex numbers, not {x.dtype}", error)
     shape = broadcast(c, x.shape, y.shape)
     at = axis(c, dim, len(shape))
     if x.rank == y.rank == 1:
@@ -563,7 +571,8 @@ def _norm_dtype(c: Context, input: Tensor, dtype: str | None) -> str | None:
     """The dtype of a norm: real, of the operand's own width or of the wider one asked for."""
     have = input.dtype
     if have is not None and category(have) < 2:
-        c.refuse(f"a norm takes floating or complex numbers, not {have}")
+        error = NotImplementedError if c.since(2, 15) else RuntimeError
+        c.refuse(f"a norm takes floating or complex numbers, not {have}", error)
     if dtype is not None and have is not None:
         if category(dtype) != category(have):
             c.refuse(f"dtype {dtype} is not of the kind of {have}")
@@ -699,7 +708,7 @@ RULES: dict[str, Any] = {name: _factor(name, law) for name, law in FACTORS.items
     "orgqr": householder_product,
     "ormqr": ormqr,
     "pinverse": pinv,
-    "qr": qr,
+    "qr": old_qr,
     "svd": svd,
     "triangular_solve": triangular_solve,
     "vander": vander,

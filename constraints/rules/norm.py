@@ -305,6 +305,9 @@ def group_norm(
 def _grouped(c: Context, input: Tensor, groups: Dim, weight: Vector, bias: Vector) -> str | None:
     channels = _channels(c, input, "group_norm")
     dtype = parameters_fit(c, input, "group_norm", weight, bias)
+    if c.since(2, 14):
+        filled = all_of(ge(n, 1) for n in input.shape[1:])
+        c.require(filled, f"group_norm takes samples with elements, and {input} has none")
     c.require(ge(groups, 1), f"group_norm takes one group or more, not {groups}")
     if groups != 0:
         c.require(divides(groups, channels), f"{channels} channels do not divide into {groups} groups")
@@ -326,10 +329,19 @@ def native_group_norm(
     group: Dim,
     eps: Value = 1e-5,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """A contiguous tensor of n*c*s numbers, twice [c] -> the same shape, [n, g], [n, g]"""
+    """A tensor of n*c*s numbers, contiguous before torch 2.14, twice [c] -> the same shape, [n, g], [n, g]"""
     dtype = _grouped(c, Tensor((N, C, HxW), input.dtype), group, weight, bias)
     c.require(eq(input.numel, N * C * HxW), f"native_group_norm of {input} is said to be {N} * {C} * {HxW}")
-    layout, strides = suggested_layout(c, input), strides_of(input)
+    layout = suggested_layout(c, input)
+    if not c.since(2, 14):
+        _as_suggested(c, input, layout)
+    statistics = Tensor((N, group), dtype)
+    return Tensor(input.shape, input.dtype, layout), statistics, statistics
+
+
+def _as_suggested(c: Context, input: Tensor, layout: Layout | Strides) -> None:
+    """Requires that native_group_norm need not copy its input."""
+    strides = strides_of(input)
     if strides is None or layout is Layout.UNKNOWN:
         reason = "native_group_norm takes contiguous tensors only, and the layout is not known here"
         c.approximate(reason, "accept")
@@ -337,8 +349,6 @@ def native_group_norm(
         expected = layout if isinstance(layout, tuple) else contiguous_strides(input.shape)
         dense = any_of((eq(input.numel, 0), lies_so(input.shape, strides, expected)))
         c.require(dense, f"native_group_norm takes contiguous tensors only, not one of strides {strides}")
-    statistics = Tensor((N, group), dtype)
-    return Tensor(input.shape, input.dtype, layout), statistics, statistics
 
 
 # One mean per position, over the trailing axes.

@@ -8,7 +8,7 @@ from typing import Any, Final
 from ..engine.generate import Rule, RuleFunction
 from ..ir.language import Context, Tensor, Value
 from ..terms.dims import Dim
-from ..terms.formula import Formula, all_of, any_of, eq, ge
+from ..terms.formula import Formula, all_of, any_of, eq, ge, negate
 from .common import category, rank_is, strides_of
 from .elementwise import apply_law, clone, pointwise
 
@@ -186,26 +186,32 @@ def scaled_mm_v2(
 ) -> Tensor:
     """[n, k] @ [k, m] -> [n, m], with scales [1], or for rows and columns [n, 1] and [1, m] of stride 1.
 
-    Where n, m, or the first k is 0, nothing is checked.
+    Where n, m, or the first k is 0, only the numbers of scales are checked; before torch 2.14, nothing is.
     """
     rank_is(c, input, "the first matrix", 2)
     rank_is(c, mat2, "the second matrix", 2)
     (n, k), (k2, m) = input.shape, mat2.shape
-    empty = any_of(eq(size, 0) for size in (n, k, m))
+    empty, counts = any_of(eq(size, 0) for size in (n, k, m)), c.since(2, 14)
     told = f"the contracted sizes must agree: {k} and {k2}"
-    c.require(any_of((empty, eq(k, k2))), told, ValueError)
+    c.require(any_of((not counts and empty, eq(k, k2))), told, ValueError)
     for scales, recipe, by_row in ((scale_a, recipe_a, (n, 1)), (scale_b, recipe_b, (1, m))):
         if len(scales) != 1 or recipe[0] not in _BY_TENSOR + _BY_ROW:
             c.approximate("which scales in blocks fit is not modelled", "accept")
             continue
         (scale,) = scales
-        fits = eq(scale.numel, 1)
+        told = f"the scales {scale} do not fit {input} @ {mat2}"
+        fits = eq(scale.numel, by_row[0] * by_row[1] if recipe[0] in _BY_ROW else 1)
+        if counts:
+            c.require(fits, told, ValueError)
         if recipe[0] in _BY_ROW:
             strides = strides_of(scale) or (1, 1)
             fits = scale.rank == 2 and all_of((*map(eq, scale.shape, by_row), eq(strides[-1], 1)))
         # A scale for each row is asked for its second dim before it is known to have one.
         error = ValueError if scale.rank == 2 or recipe[0] not in _BY_ROW else Exception
-        c.require(any_of((empty, fits)), f"the scales {scale} do not fit {input} @ {mat2}", error)
+        if counts and scale.rank == 2:
+            told_not = "which scales of rows have the right layout is not modelled"
+            c.approximate(told_not, "refuse", negate(fits))
+        c.require(any_of((empty, fits)), told, error)
     return Tensor((n, m), out_dtype or input.dtype)
 
 

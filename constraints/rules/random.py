@@ -10,7 +10,7 @@ from ..ir.language import Context, Layout, Tensor, Value
 from ..terms.dims import Term
 from ..terms.formula import Formula, all_of, any_of, eq, lt
 from .common import ABSENT, broadcast, category
-from .elementwise import REFUSES_ITSELF, apply_law, clone, pointwise, same_dtype
+from .elementwise import apply_law, clone, dtype_error, pointwise, same_dtype
 from .layout import empty
 
 
@@ -18,8 +18,7 @@ def has_kernel(c: Context, law: str, input: Tensor, operation: str) -> None:
     """Refuses dtypes without a kernel, unless the tensor has no elements: then torch asks for no kernel."""
     if input.dtype is not None and law[category(input.dtype)] == "x":
         told = f"{operation} does not take {input.dtype}"
-        error = RuntimeError if operation in REFUSES_ITSELF else NotImplementedError
-        c.require(empty(c, input.shape), told, error)
+        c.require(empty(c, input.shape), told, dtype_error(c, operation, input.dtype))
 
 
 def samplers(law: str, names: str, parameters: str = "", always: bool = False) -> dict[str, Rule]:

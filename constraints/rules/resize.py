@@ -141,8 +141,8 @@ FITS: dict[str, Fits] = {
 def _pad_spatially(c: Context, input: Tensor, pad: Shape, mode: str) -> Tensor:
     """`[*b, c, *n] -> [*b, c, *(left + n + right)]`; a reflection takes less than n, a circle n at most.
 
-    Only the batch may be empty, and negative padding may crop some axis to nothing, but not all of them; a
-    circle may be empty anywhere.
+    Only the batch may be empty. Negative padding may crop no axis to nothing: not all of them before torch
+    2.14, and 2.15 for a reflection. A circle may be empty anywhere.
     """
     spatial = len(pad) // 2
     if len(pad) not in (2, 4, 6):
@@ -161,7 +161,8 @@ def _pad_spatially(c: Context, input: Tensor, pad: Shape, mode: str) -> Tensor:
                     c.approximate("a circle that is cropped may be refused for overlapping memory", "accept")
     batched = input.rank == spatial + 2
     if mode != "circular":
-        c.require(any_of(ge(n, 1) for n in shape[-spatial:]), f"nothing is left of {input}")
+        left = all_of if c.since(2, 15 if mode == "reflect" else 14) else any_of
+        c.require(left(ge(n, 1) for n in shape[-spatial:]), f"nothing is left of {input}")
         for n in input.shape[batched:]:
             c.require(ge(n, 1), f"only the batch may be empty in {input}")
     layout = Layout.CONTIGUOUS if mode == "circular" else like_input(c, input, tuple(shape), batched)

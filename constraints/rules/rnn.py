@@ -177,7 +177,7 @@ def _cell(name: str) -> Any:
         states = hx if isinstance(hx, tuple) else (hx,)
         if input.rank != 2 or w_ih.rank != 2 or w_hh.rank != 2:
             told = f"a cell takes a batch of vectors and matrices of weights, not {input}, {w_ih}, {w_hh}"
-            c.refuse(told, IndexError if input.rank < 2 else RuntimeError)
+            c.refuse(told, IndexError if input.rank < 2 and not c.since(2, 15) else RuntimeError)
         b, hidden = input.shape[0], w_hh.shape[1]
         _takes(c, w_ih, gates * hidden, input.shape[1], "the input weight")
         _shape_is(c, w_hh, (gates * hidden, hidden), "the hidden weight")

@@ -47,7 +47,8 @@ def to_real(dtype: str | None) -> str | None:
 def needs_real(c: Context, input: Tensor) -> None:
     """Refuses a complex input."""
     if input.dtype is not None and category(input.dtype) == 3:
-        c.refuse(f"input must be real, not {input.dtype}")
+        error = TypeError if c.since(2, 14) else RuntimeError
+        c.refuse(f"input must be real, not {input.dtype}", error)
 
 
 # --- whole axes ------------------------------------------------------------------------------------------
@@ -63,11 +64,13 @@ def transformed(
     lengths: tuple[Dim | None, ...],
     kind: str,
     ordered: bool = True,
+    raw: bool = False,
 ) -> Tensor:
     """`[*n] -> [*m]` along the axes, with m = n where no length m is given.
 
     The last axis of a real input is halved to m//2 + 1; inverted, it is doubled to 2*(n - 1) where no length
-    is given. There must be at least one point on each transformed axis, and the tensor may not be empty.
+    is given. There must be at least one point on each transformed axis; before torch 2.15, the tensor may not
+    be empty. Since then, a `raw` operator does nothing where its result is empty.
     """
     if len(set(dims)) != len(dims):
         c.refuse(f"an axis is transformed twice: {dims}")
@@ -76,6 +79,7 @@ def transformed(
     if kind != FULL and not dims:
         c.refuse("at least one axis must be transformed")
     shape, resized = list(input.shape), input
+    transforms: list[Dim] = []
     is_real = input.dtype is not None and category(input.dtype) < 3
     if kind == DOUBLED and is_real and all(c.at_least(n, 1) for n in input.shape):  # is made complex first
         resized = Tensor(input.shape, input.dtype, preserved(c, input.shape, input.layout))
@@ -83,13 +87,16 @@ def transformed(
         last = i == len(dims) - 1
         n = shape[along]
         points = length if length is not None else 2 * (n - 1) if kind == DOUBLED and last else n
-        c.require(ge(points, 1), f"a transform of {points} points ({input})")
+        transforms.append(points)
         half = points // 2 + 1
         shape[along] = half if kind == HALVED and last else points
         resized = _resized(c, resized, along, half if kind == DOUBLED and last else points)
+    nothing = c.since(2, 15) and any_of(eq(n, 0) for n in shape)
+    for points in transforms:
+        c.require(any_of((raw and nothing, ge(points, 1))), f"a transform of {points} points ({input})")
     for i, n in enumerate(input.shape):
         if i not in dims:
-            c.require(ge(n, 1), f"MKL transforms no empty tensor ({input})")
+            c.require(any_of((nothing, ge(n, 1))), f"MKL transforms no empty tensor ({input})")
     dtype = to_real(input.dtype) if kind == DOUBLED else to_complex(input.dtype)
     return Tensor(tuple(shape), dtype, _layout(c, resized, tuple(shape), dims, ordered))
 
@@ -195,14 +202,14 @@ def along_many(kind: str, default: tuple[int, ...] | None, ordered: bool = True)
 
 def _fft_c2c(c: Context, input: Tensor, dim: tuple[int, ...], normalization: int, forward: bool) -> Tensor:
     """`[*n] -> [*n]`"""
-    return transformed(c, input, _axes(c, dim, input.rank), (None,) * len(dim), FULL)
+    return transformed(c, input, _axes(c, dim, input.rank), (None,) * len(dim), FULL, raw=True)
 
 
 def _fft_r2c(c: Context, input: Tensor, dim: tuple[int, ...], normalization: int, onesided: bool) -> Tensor:
     """`[*n] -> [*n]`, where the last axis transformed is halved if onesided"""
     needs_real(c, input)
     kind = HALVED if onesided else FULL
-    return transformed(c, input, _axes(c, dim, input.rank), (None,) * len(dim), kind)
+    return transformed(c, input, _axes(c, dim, input.rank), (None,) * len(dim), kind, raw=True)
 
 
 def _fft_c2r(
@@ -211,14 +218,16 @@ def _fft_c2r(
     """`[*n] -> [*n]`, where the last axis transformed gets the size given"""
     lengths = (*(None,) * (len(dim) - 1), last_dim_size)
     at = _axes(c, dim, input.rank)
+    sizes = [last_dim_size if i == at[-1] else n for i, n in enumerate(input.shape)] if at else input.shape
+    nothing = c.since(2, 15) and any_of(eq(n, 0) for n in sizes)
     for size in input.shape:
-        c.require(ge(size, 1), f"input must not be empty ({input})")
+        c.require(any_of((nothing, ge(size, 1))), f"input must not be empty ({input})")
     have = input.shape[at[-1]] if at else last_dim_size
     c.require(
-        any_of((eq(have, last_dim_size), eq(have, last_dim_size // 2 + 1))),
+        any_of((nothing, eq(have, last_dim_size), eq(have, last_dim_size // 2 + 1))),
         f"a transform to {last_dim_size} takes as many frequencies, or half of them and one, not {have}",
     )
-    return transformed(c, input, _axes(c, dim, input.rank), lengths, DOUBLED)
+    return transformed(c, input, at, lengths, DOUBLED, raw=True)
 
 
 def fftshift(c: Context, input: Tensor, dim: Any = None) -> Tensor:
@@ -303,7 +312,7 @@ def stft(
     frame = win if align_to_window else n_fft
     c.require(ge(length, frame), f"the signal of {length} is shorter than n_fft = {frame}")
     for n in batch:
-        c.require(ge(n, 1), f"the batch of {input} must not be empty")
+        c.require(c.since(2, 15) or ge(n, 1), f"the batch of {input} must not be empty")
     bins = n_fft if is_complex or onesided is False else n_fft // 2 + 1
     count = windows(length, frame, hop)
     strides = (bins * count, 1, bins)[-1 - input.rank :]

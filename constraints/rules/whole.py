@@ -92,7 +92,7 @@ _WHOLE: Final[Mapping[str, str]] = {
         _unique _unique2 _unique_consecutive histogram""",
     "data are drawn in the shape of parameters": "_sample_dirichlet",
     "functions run on parts of tensors": """
-        row stack_rows carried shaped_by cond while_loop scan map associative_scan""",
+        row stack_rows carried shaped_by cond switch while_loop scan map associative_scan""",
     "the gradients of tensors have their sizes": "gradient_by gradients_by grad",
     "sparse tensors are known as matrices": """
         _convert_indices_from_coo_to_csr sparse_coo_tensor sparse_csr_tensor _sparse_mm to_dense to_sparse

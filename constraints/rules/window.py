@@ -430,10 +430,12 @@ def lp_pool(spatial: int) -> RuleFunction:
     """lp_pool1d, lp_pool2d, lp_pool3d: an average pool of powers, without padding."""
 
     def rule(
-        c: Context, input: Tensor, norm_type: Any, kernel_size: PerAxis, stride: PerAxis = None,
+        c: Context, input: Tensor, norm_type: Dim | float, kernel_size: PerAxis, stride: PerAxis = None,
         ceil_mode: bool = False,
     ) -> Tensor:
         """`[*b, c, *n] -> [*b, c, *windows(n, k, s)]`"""
+        is_some = norm_type != 0 if isinstance(norm_type, float) else ne(norm_type, 0)
+        c.require(is_some, "the norm of lp_pool is not 0", Exception)
         if isinstance(kernel_size, tuple) and (spatial == 1 or len(kernel_size) != spatial):
             c.refuse(f"kernel_size has {len(kernel_size)} numbers, which is not for lp_pool{spatial}d")
         return _averaged(c, input, spatial, kernel_size, stride, 0, ceil_mode)
@@ -508,6 +510,9 @@ def fractional_max_pool(spatial: int, with_indices: bool = False) -> RuleFunctio
             output_size = tuple(scaled(c, n, r) for n, r in zip(sizes, ratios, strict=True))
         kernel = _exactly(c, kernel_size, spatial, "kernel_size")
         wanted = _exactly(c, output_size, spatial, "output_size")
+        if c.since(2, 14):
+            positive = all_of(ge(k, 1) for k in kernel)
+            c.require(positive, f"the kernel of fractional pooling must be positive, not {kernel_size}")
         for n in (channels, *sizes) if batch else sizes:
             c.require(ge(n, 1), f"only the first axis may be empty in {input}")
         for n, k, m in zip(sizes, kernel, wanted, strict=True):

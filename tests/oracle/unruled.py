@@ -87,6 +87,7 @@ HIGHER_ORDER: Final = {
     "auto_functionalize": _COMPILERS,
     "flex_attention": "torch compiles its callers, so that no call of it is recorded",
     "flex_attention_backward": "as `flex_attention`",
+    "flex_gemm": _COMPILERS,
     "inline_asm_elementwise": "for GPUs only",
     "invoke_quant": _COMPILERS,
     "invoke_quant_packed": _COMPILERS,

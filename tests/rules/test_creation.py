@@ -13,6 +13,7 @@ from anyshape.constraints.ir.system import Domain
 from anyshape.constraints.rules import creation
 from anyshape.constraints.terms.dims import sym
 from anyshape.constraints.terms.formula import ge
+from anyshape.tracer.host.operators import INSTALLED
 from anyshape.typecheck.testing.differential import Case, D, T, check_case, run_rule
 
 RULES = Rules(creation.RULES)
@@ -134,7 +135,7 @@ NEVER = [
     call("empty_strided", (2, 3), (1,)),
     call("empty_permuted", (2, 3), (1, 1)),
     call("arange", 0, 1, 0),
-    call("arange", 0, 1, 0.5, dtype=i64),
+    *[call("arange", 0, 1, 0.5, dtype=i64)] * (INSTALLED < (2, 14)),
     call("arange", 0, -1),
     call("arange", 0.0, float("inf")),
     call("randint", 0, (3,)),

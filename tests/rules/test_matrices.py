@@ -12,6 +12,7 @@ from rules.judge import Judge
 from anyshape.constraints.engine.generate import Rules
 from anyshape.constraints.ir.language import Tensor
 from anyshape.constraints.rules.matrices import FACTORS, RULES
+from anyshape.tracer.host.operators import INSTALLED
 from anyshape.typecheck.testing.differential import Case, T, check_case
 
 judge = Judge(Rules(RULES), count=20)
@@ -248,7 +249,8 @@ def test_matrices(case: Case) -> None:
 
 @pytest.mark.filterwarnings("ignore")
 def test_every_rule_is_seen_to_accept_and_to_refuse() -> None:
-    assert judge.one_sided(FACTOR_CASES + CASES) == {}
+    removed = dict.fromkeys(("cholesky", "qr"), "never accepted") if INSTALLED >= (2, 14) else {}
+    assert judge.one_sided(FACTOR_CASES + CASES) == removed
 
 
 def test_a_wrong_rule_is_caught() -> None:

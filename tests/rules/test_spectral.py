@@ -11,6 +11,7 @@ from anyshape.constraints.engine.generate import Rules
 from anyshape.constraints.ir.language import Layout, Tensor
 from anyshape.constraints.ir.system import Domain
 from anyshape.constraints.rules import spectral
+from anyshape.tracer.host.operators import INSTALLED
 from anyshape.typecheck.testing.differential import Case, D, T, check_case, run_rule
 
 RULES = Rules(spectral.RULES)
@@ -31,7 +32,14 @@ def istft(shape: str, n_fft: Any, **kwargs: Any) -> Case:
 
 
 # Every row can be accepted and refused.
+OF_EMPTY = [
+    Case("_fft_c2c", torch.ops.aten._fft_c2c.default, (T("a n", c64), [0, 1], 0, True)),
+    Case("_fft_c2r", torch.ops.aten._fft_c2r.default, (T("a 3", c64), [1], 0, 5)),
+    stft("b n+4", 4, pad_mode="circular", dtype=c64),
+]
+"""Before torch 2.15, only tensors without elements were refused here."""
 REFUSABLE = [
+    *OF_EMPTY * (INSTALLED < (2, 15)),
     fft("fft", "a n"),
     fft("fft", "a n b", dim=1, dtype=f64),
     fft("ifft", "a n", D("m - 2"), 0, dtype=c64),
@@ -54,13 +62,10 @@ REFUSABLE = [
     fft("ihfftn", "m n"),
     Case("fft_fftfreq", torch.fft.fftfreq, (D("n - 2"),)),
     Case("_fft_r2c", torch.ops.aten._fft_r2c.default, (T("a n"), [1], 0, True)),
-    Case("_fft_c2c", torch.ops.aten._fft_c2c.default, (T("a n", c64), [0, 1], 0, True)),
-    Case("_fft_c2r", torch.ops.aten._fft_c2r.default, (T("a 3", c64), [1], 0, 5)),
     stft("b n", 4),
     stft("n", 5, hop_length=2, center=False),
     stft("b n+4", D("k"), hop_length=D("h"), pad_mode="constant"),
     stft("b n+4", 6, win_length=D("w"), window=T("v"), pad_mode="replicate"),
-    stft("b n+4", 4, pad_mode="circular", dtype=c64),
     stft("b n+4", 4, onesided=False, dtype=f64),
     stft("b n+4", 4, return_complex=False),
     Case("stft", torch.ops.aten.stft.default, (T("b n"), 4, 2, 4, None, False, False, True)),
@@ -78,6 +83,7 @@ REFUSABLE = [
 ]
 
 ALWAYS = [
+    *OF_EMPTY * (INSTALLED >= (2, 15)),
     fft("fftshift", "a b"),
     fft("ifftshift", "a b", 1, dtype=i64),
     Case("fft_rfftfreq", torch.fft.rfftfreq, (D("n"),)),

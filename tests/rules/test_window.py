@@ -94,6 +94,7 @@ CASES = [
     pool("lp_pool1d", "b c n", 2.0, D("k")),
     pool("lp_pool2d", "b c h w", 2.0, (2, 3), 3, True),
     pool("lp_pool3d", "c d h w", 2.0, D("k"), D("s"), True),
+    pool("lp_pool1d", "b c n", D("p"), D("k")),
     pool("adaptive_avg_pool1d", "b c n", D("m")),
     pool("adaptive_avg_pool2d", "b c h w", (D("m"), 3)),
     pool("adaptive_avg_pool2d", "b c h w", (D("m"), None)),

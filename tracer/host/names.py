@@ -19,7 +19,7 @@ class PrivateName(NamedTuple):
     """What happens in a release that does not have it."""
 
 
-_SEEN: Final = "2.9-2.14"
+_SEEN: Final = "2.9-2.15"
 _NO_IMPORT: Final = "anyshape.tracer cannot be imported"
 
 
@@ -39,7 +39,7 @@ NAMES: Final = {
         "torch._C.TensorBase": "_make_subclass _make_wrapper_subclass",
         "torch._C._VariableFunctions": "_assert_async",
         "torch._C._functorch": "is_functorch_wrapped_tensor",
-        "torch._subclasses.fake_tensor": "FakeTensor FakeTensorMode DataDependentOutputException "
+        "torch._subclasses.fake_tensor": "FakeTensorMode DataDependentOutputException is_fake "
         "DynamicOutputShapeException UnsupportedFakeTensorException UnsupportedOperatorException",
         "torch.overrides": "_get_current_function_mode _get_current_function_mode_stack",
         "torch.utils._python_dispatch": "_disable_current_modes _get_current_dispatch_mode_stack",
@@ -65,7 +65,7 @@ NAMES: Final = {
         "torch.ops.aten": "_assert_scalar _assert_tensor_metadata",
         "torch.utils": "_pytree",
     }),
-    **_rows("2.12-2.14", "recording raises AttributeError", {
+    **_rows("2.12-2.15", "recording raises AttributeError", {
         "torch._higher_order_ops.utils": "_hop_compile_and_call",
     }),
     # Gradients that a program takes: `transforms.py`.

@@ -18,6 +18,11 @@ from torch._ops import HigherOrderOperator as HigherOrderOperator
 from torch._ops import OpOverload as OpOverload
 from torch._ops import OpOverloadPacket as OpOverloadPacket
 
+from ...constraints.ir.release import release_of
+
+INSTALLED: Final = release_of(torch.__version__)
+"""The release of torch that runs programs here."""
+
 # ---- overloads
 
 ASSERT_SCALAR: Final = torch.ops.aten._assert_scalar.default

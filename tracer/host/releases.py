@@ -5,7 +5,6 @@ not know. Nothing here imports torch before it is asked.
 from __future__ import annotations
 
 import importlib
-import re
 import sys
 from collections.abc import Iterator
 from functools import cache
@@ -14,6 +13,7 @@ from traceback import walk_tb
 from types import ModuleType
 from typing import Final
 
+from ...constraints.ir.release import Release, release_of
 from . import versions
 from .names import NAMES
 
@@ -22,10 +22,11 @@ _LAST: Final = frozenset(name.rpartition(".")[2] for name in NAMES)
 _OWNERS: Final = frozenset(name.partition(".")[0] for name in NAMES)
 
 
-def number(version: str) -> tuple[int, int]:
+def number(version: str) -> Release:
     """Returns the release of a version: (2, 13) of `2.13.0+cpu`."""
-    major, minor = re.findall(r"\d+", version)[:2]
-    return int(major), int(minor)
+    release = release_of(version)
+    assert release is not None, version
+    return release
 
 
 def torch_version() -> str:

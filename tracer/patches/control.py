@@ -1,4 +1,4 @@
-"""Control flow as operators: `cond`, `while_loop`, `scan`, `map` and `associative_scan`.
+"""Control flow as operators: `cond`, `switch`, `while_loop`, `scan`, `map` and `associative_scan`.
 
 A higher-order operator runs functions. Each is run once, on the values that it gets in any of its calls, so
 that its nodes occur in the program once; then a node for the operator itself joins the results to the
@@ -37,6 +37,19 @@ def cond(host: Host, pred: Any, true: Any, false: Any, operands: Sequence[Any] =
     return host.join("cond", pred, taken, other)
 
 
+def switch(
+    host: Host, index: Any, branches: Sequence[Any], operands: Sequence[Any] = ()
+) -> tuple[Any, ...]:
+    """Returns the results of `switch`: each branch must run where the index, within their number, may be its
+    own.
+    """
+    results = [
+        host.run(branch, operands, (host.node("eq", index, number), True))
+        for number, branch in enumerate(branches)
+    ]
+    return host.join("switch", index, tuple(results))
+
+
 def while_loop(
     host: Host, condition: Any, body: Any, operands: Sequence[Any], additional: Sequence[Any] = ()
 ) -> tuple[Any, ...]:
@@ -73,6 +86,7 @@ def associative_scan(
 
 CONTROL: Final[Mapping[str, Callable[..., tuple[Any, ...]]]] = {
     "cond": cond,
+    "switch": switch,
     "while_loop": while_loop,
     "scan": scan,
     "map_impl": map_rows,

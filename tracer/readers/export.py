@@ -22,7 +22,7 @@ from ...constraints.ir.language import Dyn, Dynamic, Number, Tensor, Value
 from ...constraints.ir.spec import InputPath
 from ...constraints.terms.dims import Dim
 from ..host.exports import guards_of
-from ..host.operators import OpOverload, home_of, schema_of
+from ..host.operators import INSTALLED, OpOverload, home_of, schema_of
 from ..host.trees import pytree
 from ..values.real_tensors import dtype_name
 from .exported import (
@@ -59,6 +59,7 @@ def read(program: ExportedProgram) -> Traced:
             tuple(zip(_output_names(program, len(users)), users, strict=True)),
             {str(term): (_bound(r.lower), _bound(r.upper)) for term, r in program.range_constraints.items()},
             guards_of(program),
+            INSTALLED,
         )
     )
 

@@ -17,6 +17,7 @@ from typing import Final, TypeAlias
 from ...constraints.ir.language import Constraint, Dyn, Dynamic, Layout, Plain, Shape, Tensor, Value, tensors
 from ...constraints.ir.opnames import canonical
 from ...constraints.ir.program import Argument, Input, Node, Origin, Program, Ref
+from ...constraints.ir.release import Release
 from ...constraints.ir.spec import Declared, InputPath, Spec
 from ...constraints.ir.system import Domain
 from ...constraints.terms.dims import Dim, Term, sym, symbols
@@ -90,6 +91,8 @@ class ExportedParts:
     ranges: Mapping[str, tuple[int | None, int | None]]
     """The ranges that the trace declares for its symbols, and for terms over them."""
     guards: tuple[str, ...]
+    release: Release | None = None
+    """The release of torch that made it, None where it is not known."""
 
 
 def tensor(
@@ -174,7 +177,8 @@ def build(exported: ExportedParts) -> Traced:
     program = Program(tuple(builder.inputs), tuple(builder.nodes), outputs)
     spec = Spec(declared, _domain(declared))
     limits, unread = _limits(exported, spec)
-    return Traced(program, spec, limits, unread, builder.recorded, _example(exported))
+    example = _example(exported)
+    return Traced(program, spec, limits, unread, builder.recorded, example, release=exported.release)
 
 
 _GRAPH_AT: Final = frozenset(
@@ -231,9 +235,7 @@ class _Builder:
         for call in graph.calls:
             inner = _inlined(call)
             control = CONTROL.get(call.target.rpartition(".")[2])
-            if control is not None and any(
-                isinstance(operand, ExportedGraph) for _, operand in call.operands
-            ):
+            if control is not None and any(_has_graph(operand) for _, operand in call.operands):
                 host = _HigherOrderCall(self, call, graph, names, autocast, depth)
                 host.results(_called(control, host, call, names))
             elif inner is None:
@@ -353,12 +355,18 @@ def _called(
 
     Raises GraphError where it does not accept these operands.
     """
-    given = [o if isinstance(o, ExportedGraph) else _resolve(o, names) for _, o in call.operands]
+    given = [o if _has_graph(o) else _resolve(o, names) for _, o in call.operands]
     try:
         inspect.signature(control).bind(host, *given)
     except TypeError as error:
         raise GraphError(f"{call.target}: {error}") from None
     return control(host, *given)
+
+
+def _has_graph(operand: Operand) -> bool:
+    """Returns whether the operand is a graph, or a list of graphs."""
+    parts = operand if isinstance(operand, tuple) else (operand,)
+    return any(isinstance(part, ExportedGraph) for part in parts)
 
 
 def _if_known(read: Callable[[], Value]) -> Value:

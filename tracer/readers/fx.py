@@ -32,7 +32,7 @@ from ...constraints.terms.rows import Deeper
 from ..host.alone import alone
 from ..host.exports import without_fx_patches
 from ..host.model_state import ModelState
-from ..host.operators import CondOp
+from ..host.operators import INSTALLED, CondOp
 from ..host.patches import Function, Patch, together
 from ..host.trees import pytree
 from ..patches.higher_order import entered
@@ -265,7 +265,7 @@ class ShapeTracer(fx.Tracer):
 
     def __init__(self, spec: Spec, rules: Rules, oracle: Oracle, **options: Any) -> None:
         super().__init__(**options)
-        self.spec, self.rules, self.oracle = spec, rules, oracle
+        self.spec, self.rules, self.oracle = spec, rules.of_release(INSTALLED), oracle
 
     def trace_all(self, target: Callable[..., Any]) -> TracedPath:
         """Returns the graph, and the decisions on the path. Raises TargetError where it cannot be traced."""

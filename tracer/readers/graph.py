@@ -23,6 +23,7 @@ from msgspec import structs
 from ...constraints.engine.generate import BadCall, Rule, RuleFunction, Rules, generate
 from ...constraints.ir.language import Constraint, Context, Dyn, Dynamic, Layout, Note, Number, Tensor, Value
 from ...constraints.ir.program import Argument, Node, Program, Ref
+from ...constraints.ir.release import Release
 from ...constraints.ir.spec import Declared, InputPath, Spec
 from ...constraints.ir.spec_text import SpecError, suggestion
 from ...constraints.ir.system import Path, System, that_matter
@@ -62,6 +63,8 @@ class Traced:
     """Symbols of the spec for which the trace has a number, and where they occur: `x.shape[0]`."""
     lost: tuple[str, ...] = ()
     """Limits of the trace, in words, on sizes that the spec does not mention."""
+    release: Release | None = None
+    """The release of torch that made the trace, None for the newest that is known."""
 
 
 def retype(traced: Traced, spec: Spec) -> Traced:
@@ -113,6 +116,7 @@ def retype(traced: Traced, spec: Spec) -> Traced:
         recorded=recorded,
         example=fitting.example,
         baked=fitting.baked,
+        release=traced.release,
     )
 
 
@@ -125,7 +129,8 @@ def system(traced: Traced, rules: Rules, spec: Spec | None = None) -> System:
     if spec is not None:
         traced = retype(traced, spec)
     limits = frozenset(limit.formula for limit in traced.limits)
-    rules = _careful(rules, _asserts(limits), {node.op for node in traced.program.nodes})
+    operators = {node.op for node in traced.program.nodes}
+    rules = _careful(rules, _asserts(limits), operators).of_release(traced.release)
     said = generate(
         traced.program,
         rules,

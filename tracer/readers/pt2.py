@@ -14,6 +14,7 @@ from typing import Any, Final, TypeVar
 
 from ...constraints.engine.collector import collector_at_rest
 from ...constraints.ir.language import Dyn, Dynamic, Number, Value
+from ...constraints.ir.release import release_of
 from ...constraints.ir.spec import InputPath
 from ...constraints.terms.dims import Dim
 from .archive import SCHEMA, ArchiveError, PathLike, later_schema, read_json
@@ -303,6 +304,7 @@ def _exported(data: Mapping[str, Any]) -> ExportedParts:
         tuple(_outputs(_get(signature, "output_specs", list), graph, call, fields)),
         {name: _range(bounds) for name, bounds in _get(data, "range_constraints", dict, {}).items()},
         tuple(_of(text, str) for text in _get(data, "guards_code", list, [])),
+        release_of(data.get("torch_version")),
     )
 
 

@@ -39,6 +39,7 @@ from ..bytecode.origins import REFUSALS, is_by_library, of_error
 from ..bytecode.spread import SpeltOut
 from ..host.alone import alone
 from ..host.model_state import ModelState, submodules
+from ..host.operators import INSTALLED
 from ..host.releases import unknown
 from ..host.surroundings import seed, surroundings_kept
 from ..patches.blame import has_attributes, is_ours, is_programs
@@ -88,6 +89,7 @@ def record(
     All of them are left unchanged.
     """
     bind(target, spec.inputs, lambda declared: declared)
+    rules = rules.of_release(INSTALLED)
     with (
         surroundings_kept(),
         (held or Held(target)).lent(copied=False) as aliases,

@@ -12,7 +12,7 @@ from msgspec import structs
 from ...constraints.contents.outcomes.dataless import CONSTANT
 from ...constraints.ir.language import UNTRACKED, Tensor
 from ...constraints.ir.program import Ref
-from ..host.tensors import FakeTensor, all_modes_off, is_of_transform, overrides_off, storage_id
+from ..host.tensors import all_modes_off, is_fake, is_of_transform, overrides_off, storage_id
 from ..summaries.plans import Site, Written
 from ..values.real_tensors import is_identity, number_of_true, value_of, with_numbers
 from ..values.symbolic import Memory, StoredMemory, SymbolicTensor
@@ -221,7 +221,7 @@ _MOST: Final = 1 << 20
 def _copied(tensor: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Returns a real tensor and a copy of it; of a large one, the tensor itself."""
     with overrides_off(), all_modes_off():
-        small = tensor.numel() <= _MOST and not tensor.is_meta and not isinstance(tensor, FakeTensor)
+        small = tensor.numel() <= _MOST and not tensor.is_meta and not is_fake(tensor)
         return tensor, tensor.detach().clone() if small else tensor
 
 

@@ -19,7 +19,7 @@ import torch
 from ...constraints.ir.language import UNTRACKED, Affine, Elements, Layout, Span, Subscripts, Tensor
 from ...constraints.ir.program import Ref
 from ...constraints.terms.dims import Dim
-from ..host.tensors import FakeTensor, overrides_off, writes_into
+from ..host.tensors import is_fake, overrides_off, writes_into
 from ..values.sequences import physical
 
 CONTENT: Final = 1 << 16
@@ -237,7 +237,7 @@ def _version(tensor: torch.Tensor) -> int:
 
 def _same_numbers(a: torch.Tensor, b: torch.Tensor) -> bool:
     """Returns whether the numbers agree, where NaN equals NaN."""
-    if isinstance(a, FakeTensor) or isinstance(b, FakeTensor):
+    if is_fake(a) or is_fake(b):
         return False
     with overrides_off():
         return bool(((a == b) | ((a != a) & (b != b))).all())

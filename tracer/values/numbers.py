@@ -416,7 +416,7 @@ class Real(torch.SymFloat):
     def __init__(
         self, run: Recorder, ratio: Ratio | None, compute: Callable[[], float] | None,
         square: Dim | None = None, *, rise: Rise | None = None, near: Near | None = None,
-        constant: float | None = None,
+        given: float | None = None,
     ) -> None:
         self.run = run
         self.ratio = ratio
@@ -425,14 +425,14 @@ class Real(torch.SymFloat):
         """The dim whose square root the float is, or None."""
         self.rise = rise
         self.near = near
-        self.constant = constant
-        """For a number of the program's own, that number."""
+        self.given = given
+        """For a number that the program wrote, that number."""
         self.about: Callable[[str, float], Outlook] | None = None
         """For an element of a tensor, what is usual of a comparison of it with a number."""
 
     @classmethod
     def of(cls, run: Recorder, value: float) -> Real:
-        return cls(run, ratio_of(value), lambda: value, near=Near.of(value), constant=value)
+        return cls(run, ratio_of(value), lambda: value, near=Near.of(value), given=value)
 
     @property
     def node(self) -> _SymIntNode:
@@ -468,7 +468,7 @@ class Real(torch.SymFloat):
             return Real(self.run, None, None)
         ratio = exact(a.ratio, b.ratio) if exact and a.ratio and b.ratio else None
         about = near(a.near, b.near) if near and a.near and b.near else None
-        first, second, constant, rise = a.compute, b.compute, lifted.constant, None
+        first, second, constant, rise = a.compute, b.compute, lifted.given, None
         if sign and constant is not None and self.rise and sign(constant):
             step = (lambda x: plain(constant, x)) if swap else (lambda x: plain(x, constant))
             rise = self.rise.then(step, sign(constant) > 0)
@@ -670,12 +670,12 @@ class Real(torch.SymFloat):
         if lifted is None:
             return NotImplemented
         if self.compute is None or lifted.compute is None:
-            if self.about is not None and lifted.constant is not None:
-                return self.run.coin(self.about(OPERATORS[how], lifted.constant))
+            if self.about is not None and lifted.given is not None:
+                return self.run.coin(self.about(OPERATORS[how], lifted.given))
             return self.run.coin(Outlook(unknown=self.run.dataless_floats))
         mine, theirs = self._fraction(), lifted._fraction()
-        if lifted.constant is not None and lifted.constant == lifted.constant // 1:
-            theirs = int(lifted.constant), 1  # however large: floats are compared with it as numbers are
+        if lifted.given is not None and lifted.given == lifted.given // 1:
+            theirs = int(lifted.given), 1  # however large: floats are compared with it as numbers are
         if self.square is not None and theirs:
             p, q = theirs
             return self.run.truth(root_against(OVER_DIMS[how], self.square * q * q, p))
@@ -683,8 +683,8 @@ class Real(torch.SymFloat):
             # Two that are both rounded (`n * 0.1 == 0.3`) compare as their roundings do.
             (p, q), (r, s) = mine, theirs
             return self.run.truth(OVER_DIMS[how](p * s, r * q))
-        if self.rise and lifted.constant is not None:
-            return self.run.truth(self.rise.compared(how, lifted.constant))
+        if self.rise and lifted.given is not None:
+            return self.run.truth(self.rise.compared(how, lifted.given))
         if self.near and lifted.near:
             positive = logic.all_of((self.near.positive(), lifted.near.positive()))
             if self._certain(positive):

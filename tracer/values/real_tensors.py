@@ -12,7 +12,7 @@ from ...constraints.contents.laws.calls import of_number
 from ...constraints.contents.values import stored
 from ...constraints.engine.memory import contiguous_strides
 from ...constraints.ir.language import UNTRACKED, Affine, Elements, Layout, Span, Tensor
-from ..host.tensors import FakeTensor, overrides_off
+from ..host.tensors import is_fake, overrides_off
 
 SPARSE: Final = {torch.sparse_coo: Layout.COO, torch.sparse_csr: Layout.CSR}
 _STRIDED = torch.strided
@@ -55,7 +55,7 @@ def with_numbers(known: Tensor, tensor: torch.Tensor) -> Tensor:
 
 def number_of_true(tensor: torch.Tensor) -> int | None:
     """Returns how many elements of a mask are true; None of another tensor, and of one without data."""
-    if tensor.dtype is not torch.bool or tensor.layout is not _STRIDED or isinstance(tensor, FakeTensor):
+    if tensor.dtype is not torch.bool or tensor.layout is not _STRIDED or is_fake(tensor):
         return None
     with overrides_off():  # a mask on the meta device has no data
         return None if tensor.is_meta else int(tensor.sum())
@@ -64,14 +64,14 @@ def number_of_true(tensor: torch.Tensor) -> int | None:
 def is_identity(tensor: torch.Tensor) -> bool:
     """Returns whether the tensor is an identity matrix, and has data."""
     square = tensor.dim() == 2 and tensor.shape[0] == tensor.shape[1] and 0 < tensor.numel() <= _MANY
-    if not square or tensor.layout is not _STRIDED or tensor.is_meta or isinstance(tensor, FakeTensor):
+    if not square or tensor.layout is not _STRIDED or tensor.is_meta or is_fake(tensor):
         return False
     with overrides_off():
         return torch.equal(tensor, torch.eye(tensor.shape[0], dtype=tensor.dtype, device=tensor.device))
 
 
 def _numbers_of(tensor: torch.Tensor) -> Elements:
-    if tensor.device.type == "meta" or isinstance(tensor, FakeTensor) or tensor.numel() == 0:
+    if tensor.device.type == "meta" or is_fake(tensor) or tensor.numel() == 0:
         return None
     if tensor.is_complex() or tensor.numel() > _MANY:
         return UNTRACKED
@@ -88,7 +88,7 @@ def _elements_of(tensor: torch.Tensor) -> Elements:
     """Returns the elements of a constant or a buffer of integers (position ids): affine in the index, or a
     range.
     """
-    if tensor.device.type == "meta" or isinstance(tensor, FakeTensor) or tensor.numel() == 0:
+    if tensor.device.type == "meta" or is_fake(tensor) or tensor.numel() == 0:
         return None
     start = tensor[(0,) * tensor.dim()]
     affine, steps = start, []

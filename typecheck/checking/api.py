@@ -115,6 +115,7 @@ def examine(
     clock = Clock(progress or _silent, budget_s)
     rules = default_rules() if rules is None else rules
     asked = question(target, inputs, assume, clock, replay=replay, rules=rules, ways=ways)
+    rules = rules.of_release(asked.source.release)
     found, source, spec, oracle, system, changed = (
         asked.target, asked.source, asked.spec, asked.oracle, asked.system, asked.changed,
     )  # fmt: skip

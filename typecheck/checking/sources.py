@@ -8,6 +8,7 @@ from typing import Protocol
 
 from ...constraints.engine.generate import Rules
 from ...constraints.ir.claims import listening
+from ...constraints.ir.release import Release
 from ...constraints.ir.spec import Spec
 from ...constraints.ir.spec_text import parse_spec, write_spec
 from ...constraints.ir.system import Path, System
@@ -25,6 +26,8 @@ class Source(Protocol):
     """A target with its spec: gives the constraint system, and runs the program at concrete sizes."""
 
     spec: Spec
+    release: Release | None
+    """The release of torch that runs the program, None where it is not known."""
 
     def system(self, rules: Rules, oracle: DomainOracle, clock: Clock) -> tuple[System, list[str]]:
         """All that the program asks of its inputs, and the attributes that a run of it assigns."""
@@ -37,8 +40,11 @@ class PythonSource:
     """A Python program, recorded as it runs."""
 
     def __init__(self, target: Target, spec: Spec, ways: float | None) -> None:
+        from ...tracer.host.operators import INSTALLED
+
         self.target, self.spec, self.ways = target.value, spec, ways
         self._replayer = Replayer(self.target, spec)
+        self.release = INSTALLED
 
     def system(self, rules: Rules, oracle: DomainOracle, clock: Clock) -> tuple[System, list[str]]:
         from ...tracer.readers.fx import listen
@@ -76,7 +82,7 @@ class TracedSource:
         self.traced = _read(target)
         if spec is None and assume:
             spec = parse_spec(write_spec(self.traced.spec), assume)
-        self.spec = spec or self.traced.spec
+        self.spec, self.release = spec or self.traced.spec, self.traced.release
 
     def system(self, rules: Rules, oracle: DomainOracle, clock: Clock) -> tuple[System, list[str]]:
         self.rules = rules

@@ -99,6 +99,8 @@ class Recorded:
 class RecordedSource:
     """A recorded program, as a thing to check. A spec may narrow what it was recorded for, and no more."""
 
+    release = None
+
     def __init__(self, recorded: Recorded, spec: Spec | None, assume: str | Iterable[str]) -> None:
         self.recorded = recorded
         base = recorded.spec

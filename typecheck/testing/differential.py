@@ -26,6 +26,7 @@ from ...constraints.rules.common import contiguous_strides
 from ...constraints.terms import syntax
 from ...constraints.terms.dims import Term, evaluate, sym, symbols
 from ...constraints.terms.formula import Compare, Formula, all_of, free_symbols, ge, holds
+from ...tracer.host.operators import INSTALLED
 from ...tracer.host.trees import pytree
 
 TORCH = os.path.dirname(torch.__file__)
@@ -169,7 +170,10 @@ def run_rule(
         return evaluated(dim, values)
 
     generator = Generator(
-        rules, domain, count=lambda dim: answer(dim, evaluate), chooser=lambda formula: answer(formula, holds)
+        rules.of_release(INSTALLED),
+        domain,
+        count=lambda dim: answer(dim, evaluate),
+        chooser=lambda formula: answer(formula, holds),
     )
     _, result = generator.call(op, args, kwargs)
     if result is None:
