@@ -85,7 +85,7 @@ QUESTIONS = {**symbolic.QUESTIONS, **listed.QUESTIONS}
 
 _COMPILERS = "made by compilers, not called by programs"
 OF_SOME_RELEASES: Final = frozenset({
-    "align_*", "const_data_ptr", "refine_names", "register_hook", "rename*", "switch",
+    "align_*", "const_data_ptr", "flex_gemm", "refine_names", "register_hook", "rename*", "switch",
 })
 """What of the tables not every supported release of torch has."""
 
