@@ -4,8 +4,10 @@ came out into docs/compatibility.md.
     python tests/compat.py --torch 2.14 --python 3.13 [PYTEST ARGUMENT…]
 
 Run by `make compat TORCH=2.14 PYTHON=3.13`. It needs no package. The environment is made in build/compat/
-with the pins of pins.txt, that of torch aside, by the `python3.13` on the PATH. Arguments for pytest choose
-among the tests; their outcome is printed and not written. The exit code is that of pytest.
+with the pins of pins.txt, that of torch aside, by the `python3.13` on the PATH. `--index URL` is the index
+that torch is installed from, such as that of its wheels for the CPU; `--torch nightly` takes the newest there
+is. Arguments for pytest choose among the tests; their outcome is printed and not written, and neither is that
+of a nightly. The exit code is that of pytest.
 """
 
 from __future__ import annotations
@@ -29,20 +31,23 @@ ENVIRONMENTS: Final = ROOT / "build" / "compat"
 RESULTS: Final = ROOT / "docs" / "data" / "compatibility.json"
 PAGE: Final = ROOT / "docs" / "compatibility.md"
 EXTRAS: Final = "dev,service,telemetry,zoo,bench"
+NIGHTLY: Final = "nightly"
 MOST_FAILURES: Final = 20
 """At most this many failed tests of a pair are named on the page."""
 
 HEAD: Final = """# Which torch, which Python
 
-Each row is one run of the fast tests, by `make compat TORCH=x.y PYTHON=3.z`. Development and CI use the
-releases in [pins.txt](../pins.txt).
+Each row is one run of the fast tests, by `make compat TORCH=x.y PYTHON=3.z`. A pair without failures is
+supported. Development and CI use the releases in [pins.txt](../pins.txt). A torch that is older than all of
+these is refused with an error; with a newer torch or Python reports have a note,
+[untested-torch](findings.md#untested-torch) or [untested-python](findings.md#untested-python).
 
 | torch | Python | passed | failed | skipped | date |
 | --- | --- | --- | --- | --- | --- |
 """
 
 
-def made(torch: str, python: str) -> Path:
+def made(torch: str, python: str, index: str | None = None) -> Path:
     """Returns the interpreter of the environment for the pair, made and filled if it is not there yet."""
     folder = ENVIRONMENTS / f"torch-{torch}-python-{python}"
     inside = folder / "bin" / "python"
@@ -55,32 +60,45 @@ def made(torch: str, python: str) -> Path:
     subprocess.run([base, "-m", "venv", "--clear", folder], check=True)
     pins = folder / "pins.txt"
     pins.write_text("".join(pinned(torch)))
-    install = [inside, "-m", "pip", "install", "-q", "-c", pins, "-e", f"{ROOT}[{EXTRAS}]"]
-    subprocess.run(install, check=True)
+    install = [inside, "-m", "pip", "install", "-q"]
+    if index is not None:  # which may have nothing but torch
+        subprocess.run([*install, *wanted(torch), "--index-url", index], check=True)
+    subprocess.run([*install, "-c", pins, "-e", f"{ROOT}[{EXTRAS}]"], check=True)
     (folder / "installed").touch()
     return inside
 
 
+def wanted(torch: str) -> list[str]:
+    """Returns the arguments of pip for this release of torch."""
+    return ["--pre", "torch"] if torch == NIGHTLY else [f"torch=={torch}.*"]
+
+
 def pinned(torch: str) -> Iterator[str]:
-    """Yields the lines of pins.txt, with this release of torch."""
+    """Yields the lines of pins.txt, with this release of torch; a nightly is not pinned."""
     for line in (ROOT / "pins.txt").read_text().splitlines(keepends=True):
-        yield f"torch=={torch}.*\n" if line.startswith("torch==") else line
+        if not line.startswith("torch=="):
+            yield line
+        elif torch != NIGHTLY:
+            yield f"torch=={torch}.*\n"
 
 
 def outcome(report: Path) -> dict[str, Any]:
-    """Returns the numbers of tests that passed, failed and were skipped, and the names of those that failed,
-    from pytest's report in XML.
+    """Returns the numbers of tests that passed, failed and were skipped, the names of those that failed, and
+    how many were skipped for which reason, from pytest's report in XML.
     """
     counts: Counter[str] = Counter()
     failures: list[str] = []
+    reasons: Counter[str] = Counter()
     for case in ET.parse(report).iter("testcase"):
         kinds = {child.tag for child in case} & {"failure", "error", "skipped"}
         counts["passed" if not kinds else "skipped" if kinds == {"skipped"} else "failed"] += 1
         if kinds - {"skipped"}:
             failures.append(f"{case.get('classname', '').replace('.', '/')}::{case.get('name')}")
+        reasons.update(child.get("message", "") for child in case if kinds == {child.tag} == {"skipped"})
     return {
         **{kind: counts[kind] for kind in ("passed", "failed", "skipped")},
         "failures": sorted(failures),
+        "reasons": dict(sorted(reasons.items())),
         "date": datetime.date.today().isoformat(),
     }
 
@@ -88,31 +106,38 @@ def outcome(report: Path) -> dict[str, Any]:
 def page(results: dict[str, dict[str, Any]]) -> str:
     """Returns the page of all results."""
     rows, told = [], []
+    skipped: dict[str, list[str]] = {}
     for pair, found in sorted(results.items(), key=lambda item: [*map(int, re.findall(r"\d+", item[0]))]):
         torch, python = pair.split()
         counts = " | ".join(str(found[kind]) for kind in ("passed", "failed", "skipped"))
         rows.append(f"| {torch} | {python} | {counts} | {found['date']} |\n")
+        for reason, count in found["reasons"].items():
+            skipped.setdefault(reason, []).append(f"{count} with {torch} and {python}")
         if found["failures"]:
             named = "".join(f"- `{name}`\n" for name in found["failures"][:MOST_FAILURES])
             more = len(found["failures"]) - MOST_FAILURES
             told.append(f"\n## Failures with torch {torch} and Python {python}\n\n{named}")
             told += [f"- and {more} more\n"] if more > 0 else []
+    if skipped:
+        named = "".join(f"- {reason}: {', '.join(pairs)}\n" for reason, pairs in sorted(skipped.items()))
+        told.append(f"\n## Why tests are skipped\n\nHow many, with which torch and Python.\n\n{named}")
     return HEAD + "".join((*rows, *told))
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
-    parser.add_argument("--torch", required=True, help="the release, as 2.14")
+    parser.add_argument("--torch", required=True, help="the release, as 2.14, or nightly")
     parser.add_argument("--python", required=True, help="the release, as 3.13")
+    parser.add_argument("--index", metavar="URL", help="the index that torch is installed from")
     arguments, chosen = parser.parse_known_args()
-    interpreter = made(arguments.torch, arguments.python)
+    interpreter = made(arguments.torch, arguments.python, arguments.index)
     report = interpreter.parent.parent / "report.xml"
     tests = ["-q", "-n", "auto", "--dist", "worksteal", "-m", "not slow", f"--junitxml={report}"]
     path = os.pathsep.join((str(interpreter.parent), os.environ.get("PATH", "")))
     ran = subprocess.run(
         [interpreter, "-m", "pytest", *tests, *chosen], cwd=ROOT, env={**os.environ, "PATH": path}
     )
-    if not chosen and report.exists():
+    if not chosen and report.exists() and arguments.torch != NIGHTLY:
         results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
         results[f"{arguments.torch} {arguments.python}"] = outcome(report)
         RESULTS.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")

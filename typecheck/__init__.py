@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .checking.api import check, refine
     from .checking.inference import Inferred, InferredRelation, infer
     from .checking.inline import assert_shape, reveal_shape
+    from .checking.releases import ReleaseError
     from .checking.target import TargetError
     from .dim_specs.dynamic_shapes import DynamicShapes, GivenUp
     from .exporting.export import Exported, ExportError, export
@@ -42,6 +43,7 @@ _HOMES = {
     ".checking.api": "check refine",
     ".checking.inference": "Inferred InferredRelation infer",
     ".checking.inline": "assert_shape reveal_shape",
+    ".checking.releases": "ReleaseError",
     ".checking.target": "TargetError",
     ".dim_specs.dynamic_shapes": "DynamicShapes GivenUp",
     ".exporting.export": "Exported ExportError export",
@@ -77,6 +79,7 @@ __all__ = [
     "OpenBranch",
     "Origin",
     "Output",
+    "ReleaseError",
     "Report",
     "ServiceError",
     "Severity",
@@ -104,7 +107,10 @@ __all__ = [
 def __getattr__(name: str) -> object:
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(_HOME[name], __name__), name)
+    from .checking.releases import known_release
+
+    with known_release():
+        value = getattr(import_module(_HOME[name], __name__), name)
     globals()[name] = value
     return value
 

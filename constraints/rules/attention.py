@@ -30,9 +30,9 @@ def scaled_dot_product_attention(
     """[*b, l, e], [*b, s, e], [*b, s, v], mask expanding to [*b, l, s] -> [*b, l, v]
 
     The batch dims broadcast; with `enable_gqa` the heads (the last of them) of key and value divide those of
-    query. Where l or value is empty, nothing is checked and the batch dims are those of query. The fused
-    kernel does not compare s with the rows of value, to which it expands the mask, and took a mask besides
-    `is_causal` before torch 2.14.
+    query. Where l or value is empty (before torch 2.13: query, key or value), nothing is checked and the
+    batch dims are those of query. The fused kernel does not compare s with the rows of value, to which it
+    expands the mask, and took a mask besides `is_causal` before torch 2.14.
     """
     for tensor in (query, key, value):
         if tensor.rank < 2:
@@ -43,8 +43,8 @@ def scaled_dot_product_attention(
     if attn_mask is not None and is_causal is True and c.since(2, 14):
         c.refuse("a mask and is_causal exclude each other")
     (*_, length, e), (*_, s, e_key), (*_, s_value, v) = query.shape, key.shape, value.shape
-    may_be_empty = [eq(d, 0) for d in (length, *value.shape) if not c.at_least(d, 1)]
-    empty = any_of(may_be_empty)
+    emptying = (length, *value.shape) if c.since(2, 13) else (*query.shape, *key.shape, *value.shape)
+    empty = any_of(eq(d, 0) for d in dict.fromkeys(emptying) if not c.at_least(d, 1))
     rowed = any(place_of(tensor.shape) is not None for tensor in (query, key, value))
     flash = False if rowed else _is_flash(c, query, key, value, attn_mask, dropout_p, enable_gqa)
 

@@ -47,6 +47,7 @@ REASONS: Final[dict[str, str]] = {
         _dyn_quant_* _convert_weight_to_int4pack* _weight_int4pack_mm* _wrapped_linear_prepack
         _fake_quantize_learnable_*_backward _rowwise_prune _mixed_dtypes_linear
     """,
+    "dims with names, which torch has no longer since 2.13": "align_* refine_names rename*",
     "a kernel of another device than the CPU, or of a library": """
         *cudnn* *miopen* *mps* *mkldnn* *_triton_* *vulkan* *_xla* *_nnpack_* _cufft_* xpu mtia ipu _to_cpu
         batch_norm_backward_elemt batch_norm_backward_reduce batch_norm_elemt batch_norm_gather_stats*
@@ -84,6 +85,11 @@ QUESTIONS = {**symbolic.QUESTIONS, **listed.QUESTIONS}
 
 
 _COMPILERS = "made by compilers, not called by programs"
+OF_SOME_RELEASES: Final = frozenset({
+    "align_*", "const_data_ptr", "flex_gemm", "refine_names", "register_hook", "rename*", "switch",
+})
+"""What of the tables not every supported release of torch has."""
+
 HIGHER_ORDER: Final = {
     "auto_functionalize": _COMPILERS,
     "flex_attention": "torch compiles its callers, so that no call of it is recorded",

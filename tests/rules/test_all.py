@@ -1,6 +1,7 @@
 """Laws that every rule keeps, whatever its family."""
 from __future__ import annotations
 
+import contextlib
 import inspect
 from importlib import import_module
 from itertools import combinations
@@ -10,7 +11,6 @@ import pytest
 import torch
 import torch._prims
 import torch.nn.functional as F
-import torch.nn.modules.linear_cross_entropy  # registers its operators
 
 from anyshape.constraints import rules
 from anyshape.constraints.engine.generate import Rules
@@ -18,13 +18,23 @@ from anyshape.constraints.ir.opnames import ALIASES, ATEN_ONLY, canonical
 from anyshape.constraints.rules import FAMILIES, control, default_rules, gradients
 from anyshape.tracer.host.operators import INSTALLED
 
+with contextlib.suppress(ModuleNotFoundError):  # in 2.12
+    import torch.nn.modules.linear_cross_entropy  # registers its operators
+
 NAMESPACES = (torch, torch.Tensor, F, torch.linalg, torch.special, torch.fft, torch.ops.aten)
 SPELT_OTHERWISE = {*ALIASES.values(), *ATEN_ONLY.values(), *control.RULES, *gradients.RULES}
 """Canonical names that stand for spellings of torch's, or for parts of its higher-order operators, and are
 none themselves.
 """
-NEWER = set() if INSTALLED >= (2, 14) else {"linalg_matrix_sqrth", "linalg_polar"}
-"""Operators that the installed release has not."""
+
+SINCE = {
+    "_foreach_mm": (2, 13),
+    "linalg_matrix_sqrth": (2, 14),
+    "linalg_polar": (2, 14),
+    "torch_nn::_linear_cross_entropy_batch_chunked": (2, 13),
+    "torch_nn::_linear_cross_entropy_batch_chunked_no_reduction": (2, 13),
+}
+"""The first release of torch that has an operator, of those that not all supported releases have."""
 
 
 def without_mathematics(table: Rules) -> list[str]:
@@ -42,14 +52,28 @@ def unreachable(table: Rules) -> list[str]:
 
 def unknown_to_torch(table: Rules) -> list[str]:
     """Neither a name of torch's, nor what some spelling stands for, nor an operator on sizes."""
-    known = {op for op in table if any(hasattr(space, op) for space in NAMESPACES) or _is_registered(op)}
-    return [op for op in table if op not in known | SPELT_OTHERWISE | NEWER and not op.startswith("sym_")]
+    known = {op for op in table if _is_there(op)} | SPELT_OTHERWISE | {op for op in SINCE if _is_newer(op)}
+    return [op for op in table if op not in known and not op.startswith("sym_")]
+
+
+def _is_there(op: str) -> bool:
+    return any(hasattr(space, op) for space in NAMESPACES) or _is_registered(op)
+
+
+def _is_newer(op: str) -> bool:
+    """Returns whether the installed release is older than the operator."""
+    return INSTALLED < SINCE[op]
 
 
 def _is_registered(op: str) -> bool:
     """Is it an operator of another namespace than ATen's?"""
     namespace, _, name = op.partition("::")
     return hasattr(getattr(torch.ops, namespace), name) if name else False
+
+
+@pytest.mark.parametrize("op", SINCE)
+def test_operators_are_there_since_then(op: str) -> None:
+    assert _is_there(op) != _is_newer(op)
 
 
 LAWS = [without_mathematics, without_context, unreachable, unknown_to_torch]

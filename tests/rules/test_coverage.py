@@ -12,11 +12,13 @@ import pytest
 import torch
 import torch._inductor.inductor_prims as inductor_prims
 import torch.nn.functional as F
+from absent import found
 from oracle import core
 from oracle.exemptions import LEFT_OUT
 from oracle.samples import CONTROL, Sample, entries, first_sample
 from oracle.unruled import (
     HIGHER_ORDER,
+    OF_SOME_RELEASES,
     is_ruled,
     packets,
     patterns,
@@ -56,12 +58,14 @@ def test_core_operators_are_ruled() -> None:
 def test_operators_and_functions_are_ruled_or_in_the_table() -> None:
     found = unruled_functions() | unruled_operators()
     assert sorted(name for name in found if reason_of(name) is None) == []
-    assert [p for p in patterns() if not any(fnmatchcase(name, p) for name in found)] == []
+    idle = {p for p in patterns() if not any(fnmatchcase(name, p) for name in found)}
+    assert idle - OF_SOME_RELEASES == set()
 
 
 def test_higher_order_operators_are_ruled_or_in_the_table() -> None:
     judged = {name.removeprefix(CONTROL) for name in entries() if name.startswith(CONTROL)}
-    assert judged | HIGHER_ORDER.keys() == {info.name for info in hop_db.hop_db}
+    known, there = judged | HIGHER_ORDER.keys(), {info.name for info in hop_db.hop_db}
+    assert there - known == set() and known - there <= OF_SOME_RELEASES
     assert not judged & HIGHER_ORDER.keys() and all(is_ruled(name) for name in judged)
 
 
@@ -88,7 +92,8 @@ ENTERED = {
         F.triplet_margin_with_distance_loss,
     ),
     "linear_cross_entropy": (
-        "a: float32[n, 3]; b: float32[5, 3]; c: int64[n]", lambda a, b, c: F.linear_cross_entropy(a, b, c),
+        "a: float32[n, 3]; b: float32[5, 3]; c: int64[n]",
+        lambda a, b, c: found(F, "linear_cross_entropy")(a, b, c),
     ),
     "multi_head_attention_forward": (
         "a: float32[n, b, 8]", lambda a: torch.nn.MultiheadAttention(8, 2)(a, a, a)[0],

@@ -135,7 +135,7 @@ NEVER = [
     call("empty_strided", (2, 3), (1,)),
     call("empty_permuted", (2, 3), (1, 1)),
     call("arange", 0, 1, 0),
-    *[call("arange", 0, 1, 0.5, dtype=i64)] * (INSTALLED < (2, 14)),
+    *[call("arange", 0, 1, 0.5, dtype=i64)] * (INSTALLED == (2, 13)),  # in 2.12 it ends the process
     call("arange", 0, -1),
     call("arange", 0.0, float("inf")),
     call("randint", 0, (3,)),

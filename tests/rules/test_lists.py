@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from absent import found
 from rules.judge import Judge
 
 from anyshape.constraints.engine.generate import Rules
@@ -21,7 +22,7 @@ x, y = T("a b"), T("c", i64)
 
 def case(name: str, *args: Any, **kwargs: Any) -> Case:
     op = f"_foreach_{name}"
-    return Case(op, getattr(torch, op, None) or getattr(aten, op), args, kwargs)
+    return Case(op, getattr(torch, op, None) or found(aten, op), args, kwargs)
 
 
 CASES = [

@@ -35,6 +35,7 @@ from anyshape.typecheck import Code, Verdict, check
 
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parent / "fixtures"))
+import releases
 from make import PROGRAMS, UNet
 from noted_sizes import disagreements
 
@@ -101,6 +102,16 @@ def test_the_fixtures_are_what_their_script_makes(name: str) -> None:
     if "decomposed" in name and fixture.release != INSTALLED:
         pytest.skip("another release decomposes into other operators")
     assert unplaced(live.read(exported(name)).program) == unplaced(fixture.program)
+
+
+@pytest.mark.parametrize("name", releases.PROGRAMS)
+def test_the_fixtures_of_a_release_are_what_it_writes(name: str, tmp_path: Path) -> None:
+    path = releases.archive(name, ".".join(torch.__version__.split(".")[:2]))
+    if not path.exists():
+        pytest.skip(f"no archives of torch {torch.__version__} are kept")
+    program = releases.PROGRAMS[name].export()
+    same(live.read(program), saved(program, tmp_path))
+    assert unplaced(live.read(program).program) == unplaced(pt2.read(path).program)
 
 
 # ---- what eager does

@@ -1,6 +1,7 @@
 """Questions about gradients, compared with eager runs."""
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ from torch import Tensor, nn
 
 from anyshape import check
 from anyshape.constraints.ir.program import Node
+from anyshape.tracer.host.operators import INSTALLED
 from anyshape.tracer.recording.gradients import Gradients
 from anyshape.typecheck.checking.api import examine
 
@@ -141,3 +143,24 @@ def test_each_node_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     found = examine(chain, "x: float32[b, 3]", replay=False)
     assert found.report.verdict == "proved"
     assert 40 <= len(looked_at) <= len(found.system.paths[0].program.nodes)
+
+
+# ---- inputs of `torch.autograd.grad`
+
+
+def by_none(x: torch.Tensor) -> torch.Tensor:
+    torch.autograd.grad(x.requires_grad_().sum(), ())
+    return x
+
+
+def by_a_dict(x: torch.Tensor) -> torch.Tensor:
+    x = x.requires_grad_()
+    return torch.autograd.grad(x.sum(), {"x": x})["x"]  # type: ignore[call-overload, no-any-return]
+
+
+@pytest.mark.parametrize("program, runs", [(by_none, False), (by_a_dict, INSTALLED >= (2, 13))])
+def test_gradients_are_taken_by_tensors(program: Any, runs: bool) -> None:
+    report = check(program, "x: float32[n]", replay=False)
+    assert str(report.verdict) == ("proved" if runs else "refuted")
+    with contextlib.nullcontext() if runs else pytest.raises((RuntimeError, ValueError)):
+        program(torch.ones(3))

@@ -35,10 +35,12 @@ from anyshape.constraints.terms.dims import sym
 from anyshape.constraints.terms.formula import eq, ge, le
 from anyshape.constraints.terms.formula_text import parse_formula
 from anyshape.constraints.terms.syntax import parse_dim
+from anyshape.tracer.host.versions import NEWEST, OLDEST
 from anyshape.tracer.readers import archive, pt2
 from anyshape.tracer.readers.archive import ArchiveError
 from anyshape.tracer.readers.expressions import NotRead, dim_of, formula_of, guard
 from anyshape.tracer.readers.graph import Traced, retype, system
+from anyshape.typecheck import Code, check
 
 sys.path.insert(0, str(Path(__file__).parent))
 from noted_sizes import disagreements
@@ -62,6 +64,71 @@ def nodes(traced: Traced, op: str) -> list[Node]:
 
 def kinds(constraints: tuple[Constraint, ...], kind: str) -> set[str]:
     return {str(c.formula) for c in constraints if c.kind == kind}
+
+
+# ---- the archives of all releases
+
+
+RELEASES = FIXTURES / "releases"
+WRITERS = sorted({path.stem.rpartition("-")[2] for path in RELEASES.glob("*.pt2")})
+VERDICTS = {
+    "control": "proved", "layers": "refined", "nested": "proved", "relations": "proved",
+    "unbacked": "unknown",
+}  # fmt: skip
+
+
+def told(name: str, writer: str) -> tuple[Any, ...]:
+    """What is said of the model; the limits of a trace are those of the release."""
+    report = check(RELEASES / f"{name}-{writer}.pt2")
+    said = [(f.code, f.message, f.condition) for f in report.findings if f.code is not Code.TRACE_LIMIT]
+    return report.verdict, report.accepts, report.inputs, report.outputs, said
+
+
+def test_every_release_has_written_every_archive() -> None:
+    assert {OLDEST, NEWEST} <= {*WRITERS}
+    files = {f"{name}-{writer}.pt2" for name in VERDICTS for writer in WRITERS}
+    assert {path.name for path in RELEASES.glob("*.pt2")} == files
+    for writer in WRITERS:
+        assert document(f"releases/layers-{writer}")["torch_version"].startswith(writer)
+
+
+@pytest.mark.parametrize("name", VERDICTS)
+def test_archives_of_all_releases_have_one_verdict(name: str) -> None:
+    first = told(name, WRITERS[0])
+    assert str(first[0]) == VERDICTS[name]
+    for writer in WRITERS[1:]:
+        assert told(name, writer) == first
+
+
+def renamed(data: Any, names: dict[str, str]) -> Any:
+    """The JSON of a graph with other names for its values, the tables of values in another order."""
+    if isinstance(data, list):
+        return [renamed(one, names) for one in data]
+    if not isinstance(data, dict):
+        return data
+    found = {}
+    for key, value in data.items():
+        if key.endswith("_values"):
+            value = {names[name]: value[name] for name in reversed(value)}
+        is_name = key in ("name", "as_name") and isinstance(value, str)
+        found[key] = names.get(value, value) if is_name else renamed(value, names)
+    return found
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+@pytest.mark.parametrize("name", VERDICTS)
+def test_names_of_values_mean_nothing(name: str, writer: str) -> None:
+    data = document(f"releases/{name}-{writer}")
+    graph = data["graph_module"]["graph"]
+    tables = [holder[key] for holder, key in places(graph) if str(key).endswith("_values")]
+    values = list(dict.fromkeys(value for table in tables for value in table))
+    names = {value: f"v{len(values) - at}" for at, value in enumerate(values)}
+    other = copy.deepcopy(data)
+    other["graph_module"] = renamed(other["graph_module"], names)
+    assert other != data and len(values) > 3
+    mine, theirs = pt2.program_of(data), pt2.program_of(other)
+    assert mine.program == theirs.program
+    assert (mine.spec, mine.limits, mine.example) == (theirs.spec, theirs.limits, theirs.example)
 
 
 # ---- whole archives
@@ -637,6 +704,16 @@ BROKEN: list[tuple[Callable[[dict[str, Any]], None], str]] = [
     (text_for_a_number, "a value of the kind int was expected, not '1'"),
 ]
 # fmt: on
+
+
+@pytest.mark.parametrize("minor, said", [(20, ""), (31, "schema 8.31 of torch 2.99, and 8.20 is known")])
+def test_a_graph_of_a_later_schema_is_said_to_be_one(minor: int, said: str) -> None:
+    data = document("unet") | {"schema_version": {"major": 8, "minor": minor}, "torch_version": "2.99"}
+    assert pt2.program_of(data).program == load("unet").program
+    unknown_kind(graph_of(data))
+    with pytest.raises(ArchiveError, match=r"8\.20") as caught:
+        pt2.program_of(data, "here.pt2")
+    assert said in str(caught.value) and ("2.99" in str(caught.value)) == bool(said)
 
 
 @pytest.mark.parametrize("damage, problem", BROKEN, ids=[damage.__name__ for damage, _ in BROKEN])

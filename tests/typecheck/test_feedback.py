@@ -20,7 +20,6 @@ from random_formulas import box, formulas
 from torch._dynamo.source import LocalSource
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.export import Dim, export
-from torch.fx.experimental.dynamic_spec import ShapesSpec, ShapeVar, TensorSpec
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.experimental.symbolic_shapes import (
     DimDynamic,
@@ -769,11 +768,13 @@ def test_lemmas_are_what_the_program_asks_and_follows() -> None:
 
 
 def test_torch_compile_takes_lemmas() -> None:
-    p, q = ShapeVar("P"), ShapeVar("Q")
+    specs = pytest.importorskip("torch.fx.experimental.dynamic_spec", reason="torch 2.12 has no ShapesSpec")
+    p, q = specs.ShapeVar("P"), specs.ShapeVar("Q")
 
     def compiled(assumptions: list[torch.SymBool]) -> Any:
         torch._dynamo.reset()
-        spec = ShapesSpec({"x": TensorSpec([p]), "y": TensorSpec([q])}, assumptions=assumptions)
+        tensors = {"x": specs.TensorSpec([p]), "y": specs.TensorSpec([q])}
+        spec = specs.ShapesSpec(tensors, assumptions=assumptions)
         option = "dynamic_shapes" if INSTALLED >= (2, 14) else "shapes_spec"
         return torch.compile(follows, fullgraph=True, backend="eager", **{option: spec})
 

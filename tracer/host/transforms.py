@@ -9,6 +9,9 @@ import torch
 from torch._functorch import eager_transforms
 from torch.autograd import forward_ad, functional
 
+from ...constraints.ir.release import is_since
+from .operators import INSTALLED
+
 ALIAS: Final = eager_transforms, "_wrap_tensor_for_grad"
 """The place of what makes the tensor that a function sees of one that its caller has."""
 REQUIRE: Final = eager_transforms, "_set_tensor_requires_grad"
@@ -25,6 +28,8 @@ LEVELS: Final = (eager_transforms, "grad_increment_nesting"), (eager_transforms,
 """The places of the contexts in which all operators of torch are transformed."""
 GRADIENTS_OF_FUNCTIONAL: Final = functional, "_autograd_grad"
 """The place of the same in the older functions."""
+GRAD_TAKES_DICTS: Final = is_since(INSTALLED, (2, 13))
+"""Whether `torch.autograd.grad` takes a dict of inputs. Always, once torch 2.12 is gone."""
 GRAD: Final = torch.autograd, "grad"
 """The place of what takes gradients through the calls that a program has made."""
 JACOBIAN: Final = functional, "jacobian"

@@ -11,3 +11,6 @@ from typing import Final
 OLDEST: Final = "2.12"
 """The lower bound in `pyproject.toml`. In 2.9 to 2.11 there is no `_hop_compile_and_call`."""
 NEWEST: Final = "2.15"
+"""The last release with which the tests were run; with a newer one, reports say so."""
+NEWEST_PYTHON: Final = "3.14"
+"""The same of Python. `requires-python` in `pyproject.toml` has the oldest."""

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 
 import torch
+from torch.autograd.graph import GradientEdge
 
 from ...constraints.engine.lifting import number_of_elements
 from ...constraints.ir.language import Tensor
@@ -158,7 +159,15 @@ class _Differentiated:
             create_graph: bool = False, only_inputs: bool = True, allow_unused: bool | None = None,
             is_grads_batched: bool = False, materialize_grads: bool = False,
         ) -> Any:  # fmt: skip
+            if transforms.GRAD_TAKES_DICTS and type(inputs) is dict:
+                found = grad(
+                    outputs, tuple(inputs.values()), grad_outputs, retain_graph, create_graph, only_inputs,
+                    allow_unused, is_grads_batched, materialize_grads,
+                )  # fmt: skip
+                return dict(zip(inputs, found, strict=True))
             results, arguments = _several(outputs), _several(inputs)
+            if not arguments or not all(isinstance(x, torch.Tensor | GradientEdge) for x in arguments):
+                self.recording.require(False, "gradients are taken by tensors, at least by one")
             factors = (None,) * len(results) if grad_outputs is None else _several(grad_outputs)
             tensors = all(isinstance(x, torch.Tensor) for x in (*results, *arguments))
             symbolic = any(isinstance(x, SymbolicTensor) for x in (*results, *arguments))
@@ -221,9 +230,9 @@ class _Differentiated:
     def with_own(self, plain: Function) -> Function:
         """Counts the calls."""
 
-        def noted(*args: Any) -> Any:
+        def noted(*args: Any, **options: Any) -> Any:
             self.own_gradients += 1
-            return plain(*args)
+            return plain(*args, **options)
 
         return noted
 

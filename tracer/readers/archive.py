@@ -11,7 +11,10 @@ import re
 import struct
 import zipfile
 import zlib
+from collections.abc import Mapping
 from typing import IO, Any, Final, TypeAlias
+
+from ..host.versions import NEWEST, OLDEST
 
 PathLike: TypeAlias = "str | os.PathLike[str]"
 
@@ -19,8 +22,10 @@ MAX_BYTES: Final = 1 << 29
 """The graph of a model with 2,000 nodes takes some 5 MB."""
 MAX_DIRECTORY: Final = 1 << 23
 """Limit for the bytes of an archive's directory. It has one entry for each weight, of about 100 bytes."""
-SCHEMA: Final = 8
-"""The major number of the schema that torch 2.13 writes; minor numbers add what older readers may ignore."""
+SCHEMA: Final = 8, 20
+"""The schema that torch writes in all releases from OLDEST to NEWEST. A greater minor number adds what older
+readers may ignore, or what they refuse where they come upon it.
+"""
 
 _AGAIN: Final = "save it again with torch.export.save(program, path)"
 _MODEL = re.compile(r"(?:[^/]+/)?models/([^/]+)\.json")
@@ -127,11 +132,22 @@ def _check_version(version: Any, writer: Any, path: str) -> None:
     major = version.get("major") if isinstance(version, dict) else None
     if type(major) is not int:
         raise ArchiveError(f"{path} does not say the version of its schema; {_AGAIN}")
-    if major != SCHEMA:
+    if major != SCHEMA[0]:
         raise ArchiveError(
-            f"{path} has schema {_short(major)} of torch {_short(writer)}, where schema {SCHEMA} of torch"
-            " 2.13 is expected: export the model again with that torch, or update anyshape"
+            f"{path} has schema {_short(major)} of torch {_short(writer)}, where schema {SCHEMA[0]} of torch"
+            f" {OLDEST} to {NEWEST} is expected: export the model again with such a torch, or update anyshape"
         )
+
+
+def later_schema(program: Mapping[str, Any]) -> str:
+    """Returns the words for a schema that adds to the one that is known; "" of the known one."""
+    version = program.get("schema_version")
+    minor = version.get("minor") if isinstance(version, dict) else None
+    if type(minor) is not int or minor <= SCHEMA[1]:
+        return ""
+    known = ".".join(map(str, SCHEMA))
+    written = f"schema {SCHEMA[0]}.{_short(minor)} of torch {_short(program.get('torch_version'))}"
+    return f" (it has {written}, and {known} is known)"
 
 
 def _short(what: object) -> str:

@@ -17,7 +17,7 @@ from ...constraints.ir.language import Dyn, Dynamic, Number, Value
 from ...constraints.ir.release import release_of
 from ...constraints.ir.spec import InputPath
 from ...constraints.terms.dims import Dim
-from .archive import ArchiveError, PathLike, read_json
+from .archive import SCHEMA, ArchiveError, PathLike, later_schema, read_json
 from .exported import (
     ExportedCall,
     ExportedGraph,
@@ -63,7 +63,8 @@ def program_of(data: Mapping[str, Any], path: str = "the archive") -> Traced:
     try:
         return build(_exported(data))
     except GraphError as error:
-        raise ArchiveError(f"{path} has an invalid graph: {error}; export the model again") from None
+        problem = f"{path} has an invalid graph{later_schema(data)}: {error}"
+        raise ArchiveError(f"{problem}; export the model again") from None
     except RecursionError:
         raise ArchiveError(f"{path} has a graph that is nested too deeply; export the model again") from None
 
@@ -206,7 +207,7 @@ def _operand(data: Any) -> Operand:
         )
     kind = _KINDS.get(key)
     if kind is None:
-        raise Malformed(f"{key!r} is not a kind of argument of schema 8")
+        raise Malformed(f"{key!r} is not a kind of argument of schema {SCHEMA[0]}.{SCHEMA[1]}")
     return kind(value)
 
 

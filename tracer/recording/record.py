@@ -40,6 +40,7 @@ from ..bytecode.spread import SpeltOut
 from ..host.alone import alone
 from ..host.model_state import ModelState, submodules
 from ..host.operators import INSTALLED
+from ..host.releases import unknown
 from ..host.surroundings import seed, surroundings_kept
 from ..patches.blame import has_attributes, is_ours, is_programs, is_refusal
 from ..patches.caches import forgetting
@@ -239,7 +240,9 @@ class Recording(Operators):
             raise
         except GaveUp as reason:
             end = End("gave-up", str(reason), of_error(reason, self.names))
-        except Exception as error:  # noqa: BLE001 (the target is the user's code)
+        except Exception as error:  # the target is the user's code
+            if unknown(error):
+                raise
             # What a loop hands on has none of the attributes that the program has set, nor has an operator's
             # result those of an operand, which it may be in an eager run.
             match error:

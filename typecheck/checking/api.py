@@ -25,6 +25,7 @@ from ..report import findings
 from ..report.later import Later
 from ..report.report import Accepts, Verdict
 from .clock import Clock, Progress
+from .releases import known_release, require_known, untested
 from .replay import Inconclusive
 from .rule_packages import packaged_rule
 from .sources import Source, source_of
@@ -58,7 +59,8 @@ def check(
     - `second_solver`: another solver, `"cvc5"`, that is asked all on which the verdict rests. Where it
       contradicts, the verdict is `unknown`; `Report.second_opinion` has what it says.
 
-    Raises SpecError where the spec or an assumption cannot be used, TargetError where the target cannot.
+    Raises SpecError where the spec or an assumption cannot be used, TargetError where the target cannot, and
+    ReleaseError, which is a TargetError, where anyshape does not know the installed torch.
     """
     found = examine(
         target, inputs, assume, budget_s=budget_s, replay=replay, rules=rules, progress=progress,
@@ -94,6 +96,7 @@ class Examined:
     system: System
 
 
+@known_release()
 def examine(
     target: Any, inputs: Inputs | None = None, assume: str | Iterable[str] = (), *, budget_s: float = 30.0,
     replay: bool = True, rules: Rules | None = None, progress: Progress | None = None,
@@ -126,7 +129,8 @@ def examine(
         with clock.step("second opinion"):
             report = reviewed(report, system, decision, second_solver, clock.left)
     tried = len(trial.outcomes) if trial else 0
-    report = replace(report, stats={**_stats(clock, system, decision, oracle), "replays": tried})
+    stats = {**_stats(clock, system, decision, oracle), "replays": tried}
+    report = replace(report, findings=(*report.findings, *untested(found)), stats=stats)
     return Examined(report, found, spec, system)
 
 
@@ -149,6 +153,7 @@ class ReadTarget:
         return Recorded(self.source.spec, self.system, tuple(self.changed))
 
 
+@known_release()
 def question(
     target: Any, inputs: Inputs | None, assume: str | Iterable[str], clock: Clock, rules: Rules, *,
     replay: bool = True, ways: float | None = None,
@@ -159,6 +164,7 @@ def question(
     with clock.step("load"):
         spec = None if inputs is None else parse_spec(inputs, assume)
         found = resolve(target, [str(d.path[0]) for d in spec.inputs] if spec else ())
+        require_known(found)
         source = source_of(found, spec, assume, ways=ways)
     with clock.turn(), clock.step("trace"):
         oracle = DomainOracle(source.spec.domain, Budget(clock.left))

@@ -30,6 +30,7 @@ from ...constraints.terms.dims import Term, evaluate
 from ...constraints.terms.rows import sizes
 from ...tracer.host.alone import alone
 from ...tracer.host.patches import Setting
+from ...tracer.host.releases import unknown
 from .unseen import Origins, Unseen, made, unseen
 
 if TYPE_CHECKING:
@@ -299,7 +300,9 @@ def _outcome(
         if _is_other(error):
             return Inconclusive(told, isinstance(error, RecursionError), of_error(error, ModuleNames(target)))
         return RunRefused(how, str(error).strip(), type(error).__name__, of_error(error, ModuleNames(target)))
-    except Exception as error:  # noqa: BLE001 (the user's program may raise anything; it is told)
+    except Exception as error:  # the user's program may raise anything; it is told
+        if unknown(error):
+            raise
         if type(error) is TypeError and is_programs(error):
             return RunRefused(how, str(error), type(error).__name__, of_error(error, ModuleNames(target)))
         return Inconclusive(f"{type(error).__name__}: {error}", True, of_error(error, ModuleNames(target)))

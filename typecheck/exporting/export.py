@@ -38,9 +38,11 @@ from ...constraints.terms.formula import Formula, all_of, any_of, comparisons, c
 from ...solver.facts.refine import simplify
 from ...solver.tactics.judge import Budget, Judge
 from ...tracer.host.exports import checks_of, set_checks
+from ...tracer.host.releases import unknown
 from ...tracer.readers.exported import GraphError
 from ..checking.api import Examined, default_rules, examine
 from ..checking.clock import Progress
+from ..checking.releases import known_release
 from ..checking.target import TargetError
 from ..checking.trial import show
 from ..dim_specs.dynamic_shapes import DynamicShapes, GivenUp, of_report, tree_of
@@ -158,6 +160,7 @@ class Exported:
     """The known facts about each size inside the program, where finite bounds were requested."""
 
 
+@known_release()
 def export(
     model: Any, inputs: Inputs | None = None, assume: str | Iterable[str] = (), *,
     finite: int | Mapping[str, int] | None = None, budget_s: float = 60.0, rules: Rules | None = None,
@@ -265,7 +268,9 @@ class _Exporting:
             try:
                 trace = again(self.example)
                 patience = max(SECONDS, PATIENCE * (time.monotonic() - started))
-            except Exception as error:  # noqa: BLE001 (torch raises anything; it is told)
+            except Exception as error:  # torch raises anything; it is told
+                if unknown(error):
+                    raise
                 attempts.append(Attempt(strategy.name, self.example, f"{type(error).__name__}: {error}"))
                 continue
             second = SecondTraces(self.spec, self.judge, self._needs, again, patience)
