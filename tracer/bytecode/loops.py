@@ -15,9 +15,10 @@ from .codes import branch, following, instruction, instructions, settled
 from .stack import fills
 
 _PREPARING: Final = frozenset(
-    "EXTENDED_ARG LOAD_FAST_AND_CLEAR SWAP MAKE_CELL BUILD_LIST BUILD_SET BUILD_MAP".split()
+    "EXTENDED_ARG LOAD_FAST_AND_CLEAR SWAP MAKE_CELL BUILD_LIST BUILD_SET BUILD_MAP GET_ITER".split()
 )
-"""What a comprehension without a frame of its own does between the beginning of its loop and the first step.
+"""What a comprehension without a frame of its own does between the beginning of its loop and the first step: in
+3.13 it asks the iterator for its iterator once more.
 """
 _STATEMENTS: Final = ("STORE_", "POP_", "JUMP_", "FOR_", "RETURN_", "RAISE_", "DELETE_", "SEND")
 """What instructions begin with that occur between expressions."""
