@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import dis
 import itertools
+import re
 from collections.abc import Mapping
 from types import CodeType, FrameType
 from typing import Any, Final
 
 from .codes import ENDS, JUMPS, instructions, per_code
 
-_WRITES: Final = frozenset(("STORE_FAST", "STORE_FAST_STORE_FAST"))
+_ACCESSES: Final = re.compile("LOAD|STORE|DELETE")
+"""The verbs in the names of instructions, one for each variable."""
 _INSPECT: Final = frozenset("locals vars dir eval exec _getframe currentframe".split())
 """Functions that may read any variable of their caller."""
 
@@ -54,12 +56,19 @@ def _live_before(code: CodeType) -> Mapping[int, frozenset[str]]:
 def _accesses(step: dis.Instruction) -> tuple[frozenset[str], frozenset[str]]:
     """Returns the variables that an instruction reads, and those that it certainly writes.
 
-    An instruction that does both counts as a reader of both.
+    From 3.13 on one instruction may do what two did, one after the other. The variable that an inlined
+    comprehension saves and clears counts as read, since it gets its value back.
     """
     if "FAST" not in step.opname:
         return frozenset(), frozenset()
-    names = frozenset(step.argval if isinstance(step.argval, tuple) else (step.argval,))
-    return (frozenset(), names) if step.opname in _WRITES else (names, frozenset())
+    names = step.argval if isinstance(step.argval, tuple) else (step.argval,)
+    read, written = set[str](), set[str]()
+    for access, name in zip(_ACCESSES.findall(step.opname), names, strict=True):
+        if access == "STORE":
+            written.add(name)
+        elif name not in written:
+            read.add(name)
+    return frozenset(read), frozenset(written)
 
 
 def _following(code: CodeType) -> Mapping[int, frozenset[int]]:

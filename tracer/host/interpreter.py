@@ -1,15 +1,17 @@
-"""Names of CPython: frames, the type of an object, managers made of generators, what shows warnings, and the
-function that profiles.
+"""Names of CPython: frames and their code, the type of an object, managers made of generators, what shows
+warnings, and the function that profiles.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import dis
 import sys
 import warnings
 from _lsprof import Profiler  # the base class: `python -m cProfile` has a class of its own
-from types import FrameType
+from collections.abc import Iterator
+from types import CodeType, FrameType
 from typing import Any, Final
 
 frame_above: Final = sys._getframe
@@ -52,6 +54,31 @@ def replace_profiler(function: Any) -> Any:
         sys.setprofile(function)
     return before
 
+
+_OTHER_NAMES: Final = {
+    ("BINARY_OP", "[]"): "BINARY_SUBSCR",
+    ("BINARY_SLICE", ""): "BINARY_SUBSCR",
+    ("STORE_SLICE", ""): "STORE_SUBSCR",
+}
+"""By name and operand, instructions of later releases that do what this one does in 3.11."""
+
+
+def read(code: CodeType) -> Iterator[dis.Instruction]:
+    """Yields the instructions of the code, each subscript by its name in 3.11."""
+    for step in dis.get_instructions(code):
+        other = _OTHER_NAMES.get((step.opname, step.argrepr))
+        yield step if other is None else step._replace(opname=other)
+
+
+def _enters() -> tuple[str, ...]:
+    code = compile("with manager: pass", "", "exec")
+    (first, *_) = dis.Bytecode(code).exception_entries  # type: ignore[attr-defined]
+    before = [step.opname for step in read(code) if step.offset < first.start]
+    return tuple(before[before.index("LOAD_NAME") + 1 :])
+
+
+ENTERS: Final = _enters()
+"""The names of the instructions by which a `with` enters the manager on top of the stack."""
 
 _WORD: Final = ctypes.sizeof(ctypes.c_void_p)
 _INNER: Final = object.__basicsize__ + _WORD
