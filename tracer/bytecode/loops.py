@@ -8,28 +8,31 @@ import dis
 import inspect
 import itertools
 from collections.abc import Iterator
-from types import FrameType
-from typing import Final
+from types import CodeType, FrameType
+from typing import Final, NamedTuple
 
-from .codes import branch, following, instruction, instructions, settled
+from ..host.jumps import TESTS_ONCE, last_jump
+from .codes import ENDS, JUMPS, branch, following, instruction, instructions, per_code, settled, steps_from
 from .stack import fills
 
 _PREPARING: Final = frozenset(
     "EXTENDED_ARG LOAD_FAST_AND_CLEAR SWAP MAKE_CELL BUILD_LIST BUILD_SET BUILD_MAP GET_ITER".split()
 )
-"""What a comprehension without a frame of its own does between the beginning of its loop and the first step: in
-3.13 it asks the iterator for its iterator once more.
+"""What a comprehension without a frame of its own does between the beginning of its loop and the first step. In
+3.13 it asks the iterator for its own iterator, once more.
 """
 _STATEMENTS: Final = ("STORE_", "POP_", "JUMP_", "FOR_", "RETURN_", "RAISE_", "DELETE_", "SEND")
 """What instructions begin with that occur between expressions."""
+_OUT_OF_HANDLERS: Final = "JUMP_BACKWARD_NO_INTERRUPT"
 _WORDS: Final = {"min", "max", "isqrt", "and", "or", "not"}
 """Words with a meaning in the text of a dim."""
 
 
 def _from(frame: FrameType) -> Iterator[tuple[int, dis.Instruction]]:
     """Yields the instruction that the frame is executing and those behind it, with their offsets."""
-    steps = instructions(frame.f_code).items()
-    return ((at, i) for at, i in steps if at >= frame.f_lasti and i.opname != "EXTENDED_ARG")
+    now, *behind = steps_from(frame.f_code, frame.f_lasti)
+    yield now.offset, now
+    yield from ((i.offset, i) for i in behind if i.opname != "TO_BOOL")
 
 
 def begins_while(frame: FrameType) -> tuple[int, bool] | None:
@@ -42,7 +45,10 @@ def begins_while(frame: FrameType) -> tuple[int, bool] | None:
         body, _ = leads
         if body < at:
             return body, True
-        return (body, False) if body == settled(frame.f_code, following(frame.f_code, at)) else None
+        if body != settled(frame.f_code, following(frame.f_code, at)):
+            return None
+        test = _tested_once(frame.f_code, at)
+        return body, test is not None and last_jump(frame) in test.jumps and test.body == body
     return None
 
 
@@ -53,6 +59,9 @@ def continues_while(frame: FrameType) -> int | None:
     ends: list[int] = []
     for at, step in _from(frame):
         if (leads := branch(frame.f_code, at)) is not None:
+            test = None if ends else _tested_once(frame.f_code, at)
+            if test is not None and last_jump(frame) in test.jumps:
+                return test.body if test.body != leads[0] else None
             body, end = leads
             if body < at:
                 return body if ends and min(ends) > at else None
@@ -60,6 +69,60 @@ def continues_while(frame: FrameType) -> int | None:
         elif step.opname.startswith(_STATEMENTS):
             return None
     return None
+
+
+class _Test(NamedTuple):
+    """The test of a `while` whose code has it only once (`host/jumps.py`)."""
+
+    body: int
+    """Where the body begins."""
+    jumps: frozenset[int]
+    """The offsets of the jumps by which an iteration ends."""
+
+
+@per_code
+def _tested_once(code: CodeType, offset: int) -> _Test | None:
+    """Returns the test of the `while` that the conditional jump at this offset is a part of, if its code has
+    it only once.
+
+    The parts of a test follow each other, and each leads out of the loop if it is false. After an iteration a
+    jump leads back to the first. To come here in any other way again, a frame has to take the jump of another
+    loop around this one: the last jump that it made tells. Of jumps out of handlers `last_jump` does not know.
+    """
+    leads, back = branch(code, offset), _jumps_back(code)
+    first = max((to for at, to in back if to <= offset < at), default=None)
+    if not TESTS_ONCE or leads is None or first is None:
+        return None
+    if any(to <= first < at and instructions(code)[at].opname == _OUT_OF_HANDLERS for at, to in back):
+        return None
+    end = leads[1]
+    inside = {at for at, to in back if to == first and at > offset and (end < first or at < end)}
+    body = _behind_parts(code, offset, first, max(inside)) if inside else None
+    return None if body is None else _Test(body, frozenset(inside))
+
+
+def _behind_parts(code: CodeType, offset: int, first: int, last: int) -> int | None:
+    """Returns where the body of a loop begins, whose test has a part at this offset; None for any other jump.
+    The loop is from its first instruction up to its last.
+    """
+    body = None
+    for before, step in itertools.pairwise((None, *steps_from(code, first))):
+        assert step is not None
+        leads = branch(code, step.offset)
+        named = before is not None and before.opname == "COPY"  # `(m := n // 2) > 1`
+        if leads and leads[0] == settled(code, following(code, step.offset)) and not first <= leads[1] <= last:
+            body = leads[0]
+        elif leads or (step.opname.startswith(_STATEMENTS) and not named):
+            return body if step.offset > offset else None
+    return None
+
+
+@per_code
+def _jumps_back(code: CodeType) -> tuple[tuple[int, int], ...]:
+    """Returns the offsets of the jumps without a condition to what stands before them, each with its target.
+    """
+    jumps = ((at, i) for at, i in instructions(code).items() if i.opcode in JUMPS and i.opname in ENDS)
+    return tuple((at, int(i.argval)) for at, i in jumps if i.argval < at)
 
 
 def is_kept_where(frame: FrameType) -> bool | None:
