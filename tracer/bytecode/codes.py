@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import dis
 import functools
 import itertools
@@ -57,10 +58,15 @@ def instructions(code: CodeType) -> dict[int, dis.Instruction]:
     return {i.offset: i for i in read(code)}
 
 
-@per_code
 def steps_from(code: CodeType, offset: int) -> tuple[dis.Instruction, ...]:
     """Returns the instructions from an offset on that do something."""
-    return tuple(i for at, i in instructions(code).items() if at >= offset and i.opname not in IDLE)
+    steps = _steps(code)
+    return steps[bisect.bisect_left(steps, offset, key=lambda step: step.offset) :]
+
+
+@per_code
+def _steps(code: CodeType) -> tuple[dis.Instruction, ...]:
+    return tuple(i for i in instructions(code).values() if i.opname not in IDLE)
 
 
 def instruction(frame: FrameType) -> dis.Instruction:

@@ -15,6 +15,7 @@ from types import CodeType, FrameType
 from typing import Any, Final
 
 from .codes import ENDS, JUMPS, instructions, per_code
+from .stack import fills
 
 _ACCESSES: Final = re.compile("LOAD|STORE|DELETE")
 """The verbs in the names of instructions, one for each variable."""
@@ -23,8 +24,23 @@ _INSPECT: Final = frozenset("locals vars dir eval exec _getframe currentframe".s
 
 
 def live(frame: FrameType) -> frozenset[str]:
-    """Returns the variables that may be read from the current instruction on, that instruction included."""
-    return _live_before(frame.f_code).get(frame.f_lasti, frozenset(frame.f_locals))
+    """Returns the variables that may be read from the current instruction on, that instruction included; of
+    a comprehension without a frame of its own those that it accesses.
+    """
+    found = _live_before(frame.f_code).get(frame.f_lasti)
+    return frozenset(frame.f_locals) if found is None else found & _accessible(frame.f_code, frame.f_lasti)
+
+
+@per_code
+def _accessible(code: CodeType, offset: int) -> frozenset[str]:
+    """Returns the variables that the comprehension accesses whose `for` is at this offset; all variables for
+    any other instruction.
+    """
+    shared, step = (*code.co_cellvars, *code.co_freevars), instructions(code)[offset]
+    if step.opname != "FOR_ITER" or not fills(code, offset):
+        return frozenset((*code.co_varnames, *shared))
+    within = (i for at, i in instructions(code).items() if offset < at < step.argval)
+    return frozenset(shared).union(*(names for i in within for names in _accesses(i)))
 
 
 @per_code

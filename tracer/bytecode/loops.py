@@ -23,6 +23,7 @@ _PREPARING: Final = frozenset(
 """
 _STATEMENTS: Final = ("STORE_", "POP_", "JUMP_", "FOR_", "RETURN_", "RAISE_", "DELETE_", "SEND")
 """What instructions begin with that occur between expressions."""
+_SUSPENDED: Final = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _OUT_OF_HANDLERS: Final = "JUMP_BACKWARD_NO_INTERRUPT"
 _WORDS: Final = {"min", "max", "isqrt", "and", "or", "not"}
 """Words with a meaning in the text of a dim."""
@@ -35,21 +36,40 @@ def _from(frame: FrameType) -> Iterator[tuple[int, dis.Instruction]]:
     yield from ((i.offset, i) for i in behind if i.opname != "TO_BOOL")
 
 
+def _tested(frame: FrameType) -> Iterator[tuple[int, dis.Instruction]]:
+    """Yields the same where they may be the test of a `while` whose body is all that runs until it is tested
+    again; nothing for a generator, in whose body that of another loop may run.
+    """
+    return iter(()) if frame.f_code.co_flags & _SUSPENDED else _from(frame)
+
+
 def begins_while(frame: FrameType) -> tuple[int, bool] | None:
     """Returns where the body of a `while` begins whose test the frame is evaluating, and whether an iteration
     precedes it; or None.
     """
-    for at, _ in itertools.islice(_from(frame), 2):
+    for at, _ in itertools.islice(_tested(frame), 2):
         if (leads := branch(frame.f_code, at)) is None:
             continue
         body, _ = leads
         if body < at:
             return body, True
-        if body != settled(frame.f_code, following(frame.f_code, at)):
+        if not _goes_on(frame.f_code, at, body):
             return None
         test = _tested_once(frame.f_code, at)
         return body, test is not None and last_jump(frame) in test.jumps and test.body == body
     return None
+
+
+def _goes_on(code: CodeType, at: int, to: int) -> bool:
+    """Returns whether a conditional jump leads to the code behind it, perhaps over another jump."""
+    _, behind, *others = steps_from(code, at)
+    over = others[:1] if _is_plain_jump(behind) else []
+    return to in [settled(code, step.offset) for step in (behind, *over)]
+
+
+def _is_plain_jump(step: dis.Instruction) -> bool:
+    """Returns whether the instruction is a jump without a condition."""
+    return step.opcode in JUMPS and step.opname in ENDS
 
 
 def continues_while(frame: FrameType) -> int | None:
@@ -57,7 +77,7 @@ def continues_while(frame: FrameType) -> int | None:
     iteration, and not the last part: `while a and b`.
     """
     ends: list[int] = []
-    for at, step in _from(frame):
+    for at, step in _tested(frame):
         if (leads := branch(frame.f_code, at)) is not None:
             test = None if ends else _tested_once(frame.f_code, at)
             if test is not None and last_jump(frame) in test.jumps:
@@ -105,15 +125,16 @@ def _behind_parts(code: CodeType, offset: int, first: int, last: int) -> int | N
     """Returns where the body of a loop begins, whose test has a part at this offset; None for any other jump.
     The loop is from its first instruction up to its last.
     """
-    body = None
-    for before, step in itertools.pairwise((None, *steps_from(code, first))):
-        assert step is not None
+    body, before = None, None
+    for step in steps_from(code, first):
         leads = branch(code, step.offset)
+        over = before is not None and branch(code, before.offset) and _is_plain_jump(step)
         named = before is not None and before.opname == "COPY"  # `(m := n // 2) > 1`
-        if leads and leads[0] == settled(code, following(code, step.offset)) and not first <= leads[1] <= last:
+        if leads and _goes_on(code, step.offset, leads[0]) and not first <= leads[1] <= last:
             body = leads[0]
-        elif leads or (step.opname.startswith(_STATEMENTS) and not named):
+        elif leads or (step.opname.startswith(_STATEMENTS) and not (named or over)):
             return body if step.offset > offset else None
+        before = step
     return None
 
 
@@ -121,8 +142,8 @@ def _behind_parts(code: CodeType, offset: int, first: int, last: int) -> int | N
 def _jumps_back(code: CodeType) -> tuple[tuple[int, int], ...]:
     """Returns the offsets of the jumps without a condition to what stands before them, each with its target.
     """
-    jumps = ((at, i) for at, i in instructions(code).items() if i.opcode in JUMPS and i.opname in ENDS)
-    return tuple((at, int(i.argval)) for at, i in jumps if i.argval < at)
+    jumps = (step for step in instructions(code).values() if _is_plain_jump(step))
+    return tuple((step.offset, int(step.argval)) for step in jumps if step.argval < step.offset)
 
 
 def is_kept_where(frame: FrameType) -> bool | None:

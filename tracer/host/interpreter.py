@@ -7,6 +7,9 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import dis
+import gc
+import itertools
+import operator
 import sys
 import warnings
 from _lsprof import Profiler  # the base class: `python -m cProfile` has a class of its own
@@ -53,6 +56,27 @@ def replace_profiler(function: Any) -> Any:
     elif function is None or callable(function):
         sys.setprofile(function)
     return before
+
+
+_OPEN: Final = (itertools.count, itertools.repeat, itertools.chain, itertools.accumulate)
+"""Iterators that refer to all that they go by, numbers aside that their text or their length tells."""
+
+
+def remaining(iterator: Any) -> tuple[Any, ...] | None:
+    """Returns what decides the elements that an iterator of Python's has left; None where Python hides it.
+
+    The protocol for copies gives it. Iterators of `itertools` have that up to 3.13, with a warning from 3.12
+    on.
+    """
+    if type(iterator).__reduce__ is not object.__reduce__:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            return tuple(iterator.__reduce__()[1:])
+    if not isinstance(iterator, _OPEN):
+        return None
+    parts = tuple(part for part in gc.get_referents(iterator) if part is not type(iterator))
+    counts = isinstance(iterator, itertools.count) and len(parts) == 1  # it refers to its step alone
+    return *parts, operator.length_hint(iterator, -1), repr(iterator) if counts else ""
 
 
 _OTHER_NAMES: Final = {
