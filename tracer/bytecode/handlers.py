@@ -188,6 +188,10 @@ _OTHER_WAYS: Final = frozenset(
 """Names by which a handler can access an exception that it does not name."""
 
 
+_EFFECTS: Final = ("POP_TOP", "RETURN_", "YIELD_", "STORE_")
+"""What instructions begin with that end a statement or a function."""
+
+
 @per_code
 def only_raises(code: CodeType, offset: int) -> bool:
     """Returns whether every path from here ends in an exception, with no value stored but in local variables.
@@ -202,9 +206,7 @@ def only_raises(code: CodeType, offset: int) -> bool:
         name = step.opname
         if name in ("RAISE_VARARGS", "RERAISE"):
             waiting += [handler.target for handler in _handlers_at(code, at)[:1]]
-        elif name == "POP_TOP" or name.startswith(("RETURN_", "YIELD_")):
-            return False
-        elif name.startswith("STORE_") and not name.startswith("STORE_FAST"):
+        elif name.startswith(_EFFECTS) and not name.startswith("STORE_FAST"):
             return False
         waiting += [step.argval] if step.opcode in JUMPS else []
         waiting += [following(code, at)] if name not in ENDS else []

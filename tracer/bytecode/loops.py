@@ -12,14 +12,14 @@ from types import CodeType, FrameType
 from typing import Final, NamedTuple
 
 from ..host.jumps import TESTS_ONCE, last_jump
-from .codes import ENDS, JUMPS, branch, following, instruction, instructions, per_code, settled, steps_from
+from .codes import ENDS, JUMPS, branch, instruction, instructions, per_code, settled, steps_from
 from .stack import fills
 
 _PREPARING: Final = frozenset(
     "EXTENDED_ARG LOAD_FAST_AND_CLEAR SWAP MAKE_CELL BUILD_LIST BUILD_SET BUILD_MAP GET_ITER".split()
 )
-"""What a comprehension without a frame of its own does between the beginning of its loop and the first step. In
-3.13 it asks the iterator for its own iterator, once more.
+"""What a comprehension without a frame of its own does between the beginning of its loop and its first step.
+In 3.13 it asks the iterator for an iterator once more.
 """
 _STATEMENTS: Final = ("STORE_", "POP_", "JUMP_", "FOR_", "RETURN_", "RAISE_", "DELETE_", "SEND")
 """What instructions begin with that occur between expressions."""
@@ -105,9 +105,9 @@ def _tested_once(code: CodeType, offset: int) -> _Test | None:
     """Returns the test of the `while` that the conditional jump at this offset is a part of, if its code has
     it only once.
 
-    The parts of a test follow each other, and each leads out of the loop if it is false. After an iteration a
-    jump leads back to the first. To come here in any other way again, a frame has to take the jump of another
-    loop around this one: the last jump that it made tells. Of jumps out of handlers `last_jump` does not know.
+    The parts of a test follow each other, and each leads out of the loop if it is false. After an iteration
+    a jump leads back to the first. To come here in any other way again, a frame has to take the jump of
+    another loop around this one: the last jump that it made tells. Jumps out of handlers are not noted.
     """
     leads, back = branch(code, offset), _jumps_back(code)
     first = max((to for at, to in back if to <= offset < at), default=None)

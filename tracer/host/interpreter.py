@@ -8,14 +8,15 @@ import contextlib
 import ctypes
 import dis
 import gc
+import inspect
 import itertools
 import operator
 import sys
 import warnings
 from _lsprof import Profiler  # the base class: `python -m cProfile` has a class of its own
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import CodeType, FrameType
-from typing import Any, Final
+from typing import Any, Final, ForwardRef
 
 frame_above: Final = sys._getframe
 """The frame of the function that calls this, or, by a number, so many frames above it."""
@@ -58,6 +59,29 @@ def replace_profiler(function: Any) -> Any:
     return before
 
 
+if sys.version_info >= (3, 14):
+    from annotationlib import Format
+
+    def signature(function: Callable[..., Any]) -> inspect.Signature:
+        """Returns the signature of a function; an annotation that names what does not exist is a text.
+
+        Annotations are evaluated when somebody asks for them, which no run of the function does. Raises
+        TypeError and ValueError as `inspect.signature` does.
+        """
+        texts = inspect.signature(function, annotation_format=Format.STRING)
+        try:
+            found = inspect.signature(function, annotation_format=Format.FORWARDREF)
+        except Exception:  # noqa: BLE001 (an annotation is any code of the program's)
+            return texts
+        parameters = (
+            texts.parameters[name] if isinstance(one.annotation, ForwardRef) else one
+            for name, one in found.parameters.items()
+        )
+        return found.replace(parameters=[*parameters])
+else:
+    signature = inspect.signature
+
+
 _OPEN: Final = (itertools.count, itertools.repeat, itertools.chain, itertools.accumulate)
 """Iterators that refer to all that they go by, numbers aside that their text or their length tells."""
 
@@ -68,7 +92,7 @@ def remaining(iterator: Any) -> tuple[Any, ...] | None:
     The protocol for copies gives it. Iterators of `itertools` have that up to 3.13, with a warning from 3.12
     on.
     """
-    if type(iterator).__reduce__ is not object.__reduce__:
+    if "__reduce__" in vars(type(iterator)):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)
             return tuple(iterator.__reduce__()[1:])
