@@ -1,5 +1,5 @@
-"""Programs that Python compiles differently from release to release have the same verdict in each, and those in
-syntax that is newer than the oldest release have theirs.
+"""Programs that Python compiles differently from release to release have the same verdict in each, and so have
+those in newer syntax where Python knows it.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def breaks_within_a_while(x: Tensor) -> Any:
 def within_a_for(x: Tensor) -> Any:
     n = x.shape[0]
     t = 0
-    for i in range(3):
+    for _ in range(3):
         m = n
         while m > 0:
             m = m - 1
@@ -96,7 +96,7 @@ def within_while_true(x: Tensor) -> Any:
 
 
 def breaks_within_while_true(x: Tensor) -> Any:
-    n, k, j = x.shape[0], 0, 0
+    n, k = x.shape[0], 0
     while True:
         while n >= 1:
             n = n - 1
@@ -108,12 +108,13 @@ def breaks_within_while_true(x: Tensor) -> Any:
 
 
 def left_by_an_error(x: Tensor) -> Any:
-    n, k = x.shape[0], 0
-    for i in range(3):
+    n = x.shape[0]
+    for _ in range(3):
         try:
             while n >= 1:
                 n = n - 1
-                if n + 1: raise KeyError
+                if n + 1:
+                    raise KeyError
         except KeyError:
             continue
     return x.view(n + 3)
@@ -124,7 +125,8 @@ def goes_on_by_an_error(x: Tensor) -> Any:
     while n >= 1:
         try:
             n = n - 1
-            if k == 0: raise KeyError
+            if k == 0:
+                raise KeyError
         except KeyError:
             k = k + 1
             continue
@@ -136,7 +138,8 @@ def continues(x: Tensor) -> Any:
     n, k = x.shape[0], 0
     while n >= 1:
         n = n - 1
-        if k is None: continue
+        if k is None:
+            continue
         k = k + 2
     return torch.zeros(k).view(x.shape[0] * 2)
 
@@ -155,7 +158,8 @@ def left_at_times(x: Tensor) -> Any:
         n = x.shape[0]
         while n > 0:
             n = n - 1
-            if i == 2: break
+            if i == 2:
+                break
             k += 1
     return x.view(k // 3)
 
@@ -166,7 +170,8 @@ def returns_from_it(x: Tensor) -> Any:
         while n > 0:
             n = n - 1
             k = k + 1
-            if k == 2: return k
+            if k == 2:
+                return k
         return k
     return x[:once(x.shape[0])].view(2), x[:once(x.shape[0])].view(2)
 
@@ -177,17 +182,16 @@ def of_a_generator(x: Tensor) -> Any:
             yield n
             n = n - 1
     k = 0
-    for s in steps(x.shape[0]):
+    for _ in steps(x.shape[0]):
         k = k + 1
     return torch.zeros(k).view(x.shape[0])
 
 
 def beside_hidden_state(x: Tensor) -> Any:
-    g = open("/dev/null")
+    hidden = memoryview(b"1")
     n = x.shape[0]
     y = torch.stack([x[i] for i in range(n)]).view(n)
-    g.close()
-    return y
+    return y, hidden.nbytes
 
 
 def comprehension_within_a_for(x: Tensor) -> Any:
@@ -211,7 +215,7 @@ def of_the_same_name(x: Tensor) -> Any:
 
 def of_the_same_name_as_a_number(x: Tensor) -> Any:
     i, k, n = 0, 0, x.shape[0]
-    for m in range(n):
+    for _ in range(n):
         z = [i + 1 for i in range(2)]
         k += z[0] + i
     return torch.zeros(k).view(n)

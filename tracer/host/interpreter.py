@@ -12,6 +12,7 @@ import inspect
 import itertools
 import operator
 import sys
+import typing
 import warnings
 from _lsprof import Profiler  # the base class: `python -m cProfile` has a class of its own
 from collections.abc import Callable, Iterator
@@ -68,11 +69,13 @@ if sys.version_info >= (3, 14):
         Annotations are evaluated when somebody asks for them, which no run of the function does. Raises
         TypeError and ValueError as `inspect.signature` does.
         """
-        texts = inspect.signature(function, annotation_format=Format.STRING)
         try:
+            texts = inspect.signature(function, annotation_format=Format.STRING)
             found = inspect.signature(function, annotation_format=Format.FORWARDREF)
-        except Exception:  # noqa: BLE001 (an annotation is any code of the program's)
-            return texts
+        except (TypeError, ValueError):
+            raise
+        except Exception as error:  # noqa: BLE001 (an annotation is any code of the program's)
+            raise ValueError(f"an annotation raises {type(error).__name__}") from error
         parameters = (
             texts.parameters[name] if isinstance(one.annotation, ForwardRef) else one
             for name, one in found.parameters.items()
@@ -82,6 +85,9 @@ else:
     signature = inspect.signature
 
 
+_OF_TYPES: Final = ("TypeVar", "ParamSpec", "TypeVarTuple", "TypeAliasType")
+NAMES_OF_TYPES: Final = tuple(vars(typing)[name] for name in _OF_TYPES if name in vars(typing))
+"""The types of parameters that stand for types, and from 3.12 on of what `type` statements make."""
 _OPEN: Final = (itertools.count, itertools.repeat, itertools.chain, itertools.accumulate)
 """Iterators that refer to all that they go by, numbers aside that their text or their length tells."""
 

@@ -38,7 +38,7 @@ import torch
 from ..bytecode.codes import per_code
 from ..bytecode.liveness import live
 from ..bytecode.origins import is_inner
-from ..host.interpreter import remaining
+from ..host.interpreter import NAMES_OF_TYPES, remaining
 from ..host.operators import OpOverload, OpOverloadPacket
 from ..recorder import Recorder
 from ..values.numbers import Real, Size
@@ -161,7 +161,7 @@ _BY_IDENTITY: Final = (
     CodeType, logging.Logger, re.Pattern, type(threading.Lock()), type(threading.RLock()), Lazy, Handle,
     OpOverload, OpOverloadPacket, types.GetSetDescriptorType,
     types.MemberDescriptorType, types.GenericAlias, types.UnionType,
-    type(vars(NamedTuple("_", [("field", int)]))["field"]),
+    type(vars(NamedTuple("_", [("field", int)]))["field"]), *NAMES_OF_TYPES,
 )
 """Types of objects without state of their own, or without state that shapes depend on."""
 _SOME_ITERATORS: Final[tuple[Any, ...]] = (
