@@ -1,10 +1,10 @@
-"""Programs that Python compiles differently from release to release have the same verdict in each, and so have
-those in newer syntax where Python knows it.
+"""Programs that Python compiles differently from release to release have the same verdict in each; those in
+newer syntax have it where Python knows that.
 """
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,14 +27,11 @@ class Program(NamedTuple):
     """The lengths from 0 up to 6 at which it runs."""
 
 
-def module(name: str, folder: Path) -> Any:
-    file = folder / f"{name}.py"
-    file.write_text((NEWER / f"{name}.txt").read_text())
-    spec = importlib.util.spec_from_file_location(name, file)
-    assert spec is not None and spec.loader is not None
-    made = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(made)
-    return made
+def imported(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    (folder / f"{name}.py").write_text((NEWER / f"{name}.txt").read_text())
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.delitem(sys.modules, name, raising=False)
+    return importlib.import_module(name)
 
 
 def runs_at(target: Any) -> Iterator[int]:
@@ -265,11 +262,13 @@ SINCE_3_14 = [
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="Python 3.11 has no type parameters")
 @pytest.mark.parametrize("program", SINCE_3_12, ids=lambda p: p.name)
-def test_syntax_of_3_12(program: Program, tmp_path: Path) -> None:
-    judged(getattr(module("python_3_12", tmp_path), program.name), program.verdict, program.runs)
+def test_syntax_of_3_12(program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = imported("python_3_12", tmp_path, monkeypatch)
+    judged(getattr(module, program.name), program.verdict, program.runs)
 
 
 @pytest.mark.skipif(sys.version_info < (3, 14), reason="annotations are evaluated at once up to Python 3.13")
 @pytest.mark.parametrize("program", SINCE_3_14, ids=lambda p: p.name)
-def test_syntax_of_3_14(program: Program, tmp_path: Path) -> None:
-    judged(getattr(module("python_3_14", tmp_path), program.name), program.verdict, program.runs)
+def test_syntax_of_3_14(program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = imported("python_3_14", tmp_path, monkeypatch)
+    judged(getattr(module, program.name), program.verdict, program.runs)

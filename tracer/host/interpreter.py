@@ -69,13 +69,11 @@ if sys.version_info >= (3, 14):
         Annotations are evaluated when somebody asks for them, which no run of the function does. Raises
         TypeError and ValueError as `inspect.signature` does.
         """
+        texts = inspect.signature(function, annotation_format=Format.STRING)
         try:
-            texts = inspect.signature(function, annotation_format=Format.STRING)
             found = inspect.signature(function, annotation_format=Format.FORWARDREF)
-        except (TypeError, ValueError):
-            raise
-        except Exception as error:  # noqa: BLE001 (an annotation is any code of the program's)
-            raise ValueError(f"an annotation raises {type(error).__name__}") from error
+        except Exception:  # noqa: BLE001 (an annotation is any code of the program's)
+            return texts
         parameters = (
             texts.parameters[name] if isinstance(one.annotation, ForwardRef) else one
             for name, one in found.parameters.items()
