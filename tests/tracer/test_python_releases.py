@@ -272,3 +272,32 @@ def test_syntax_of_3_12(program: Program, tmp_path: Path, monkeypatch: pytest.Mo
 def test_syntax_of_3_14(program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     module = imported("python_3_14", tmp_path, monkeypatch)
     judged(getattr(module, program.name), program.verdict, program.runs)
+
+
+# --- who is told of jumps --------------------------------------------------------------------------------
+
+watched = pytest.mark.skipif(sys.version_info < (3, 14), reason="a test is compiled twice up to Python 3.13")
+
+
+def tools() -> list[str | None]:
+    monitoring: Any = getattr(sys, "monitoring", None)
+    return [monitoring.get_tool(number) for number in range(6)]
+
+
+@watched
+def test_jumps_are_watched_for_no_longer_than_a_check() -> None:
+    before = tools()
+    judged(within_a_for, "proved", "0123456")
+    assert tools() == before
+
+
+@watched
+def test_where_jumps_cannot_be_watched_no_while_is_summarised() -> None:
+    monitoring: Any = getattr(sys, "monitoring", None)
+    for number in (3, 4):
+        monitoring.use_tool_id(number, "another")
+    try:
+        judged(continues, "unknown", "0123456")
+    finally:
+        for number in (3, 4):
+            monitoring.free_tool_id(number)
