@@ -13,6 +13,7 @@ from anyshape.tracer.bytecode.codes import branch, instructions
 from anyshape.tracer.bytecode.loops import begins_while, continues_while, is_kept_where
 from anyshape.tracer.bytecode.stack import depth, filled, fills
 from anyshape.tracer.host.interpreter import stacked
+from anyshape.tracer.host.jumps import forget_jumps
 
 
 class Steps:
@@ -192,6 +193,7 @@ def endless(n: Asked) -> None:
 def begun(function: Any, truths: int) -> list[Any]:
     found: list[Any] = []
     function(Asked(lambda frame: found.append((begins_while(frame), continues_while(frame))), truths))
+    forget_jumps()
     return found
 
 

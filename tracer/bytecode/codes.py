@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import dis
 import functools
 import itertools
@@ -10,6 +11,8 @@ from collections.abc import Callable, Iterator
 from types import CodeType, FrameType
 from typing import Any, Final, ParamSpec, TypeVar
 from typing import Concatenate as After
+
+from ..host.interpreter import read
 
 JUMPS: Final = frozenset({*dis.hasjrel, *dis.hasjabs})
 """The codes of instructions that may go on elsewhere than behind themselves."""
@@ -20,12 +23,13 @@ ENDS: Final = frozenset(
     """.split()
 )
 """Instructions after which the next one does not run."""
-_IDLE: Final = ("NOP", "NOT_TAKEN", "EXTENDED_ARG")
+IDLE: Final = ("NOP", "NOT_TAKEN", "EXTENDED_ARG")
+"""Instructions that do nothing by themselves."""
 Where = ParamSpec("Where")
 Read = TypeVar("Read")
 
 
-def per_code(read: Callable[After[CodeType, Where], Read]) -> Callable[After[CodeType, Where], Read]:
+def per_code(reader: Callable[After[CodeType, Where], Read]) -> Callable[After[CodeType, Where], Read]:
     """Caches the function for each code, or for each code and offset.
 
     The cache compares codes by identity: a look-up by value would hash everything that the code names, which
@@ -33,7 +37,7 @@ def per_code(read: Callable[After[CodeType, Where], Read]) -> Callable[After[Cod
     """
     known: dict[int, dict[object, Read]] = {}
 
-    @functools.wraps(read)
+    @functools.wraps(reader)
     def look_up(code: CodeType, /, *where: Any) -> Read:
         try:
             return known[id(code)][where]
@@ -42,7 +46,7 @@ def per_code(read: Callable[After[CodeType, Where], Read]) -> Callable[After[Cod
         if id(code) not in known:
             known[id(code)] = {}
             weakref.finalize(code, known.pop, id(code)).atexit = False
-        found = known[id(code)][where] = read(code, *where)  # type: ignore[call-arg]
+        found = known[id(code)][where] = reader(code, *where)  # type: ignore[call-arg]
         return found
 
     return look_up  # type: ignore[return-value]
@@ -51,7 +55,18 @@ def per_code(read: Callable[After[CodeType, Where], Read]) -> Callable[After[Cod
 @per_code
 def instructions(code: CodeType) -> dict[int, dis.Instruction]:
     """Returns the instructions of the code by their offsets in bytes."""
-    return {i.offset: i for i in dis.get_instructions(code)}
+    return {i.offset: i for i in read(code)}
+
+
+def steps_from(code: CodeType, offset: int) -> tuple[dis.Instruction, ...]:
+    """Returns the instructions from an offset on that do something."""
+    steps = _steps(code)
+    return steps[bisect.bisect_left(steps, offset, key=lambda step: step.offset) :]
+
+
+@per_code
+def _steps(code: CodeType) -> tuple[dis.Instruction, ...]:
+    return tuple(i for i in instructions(code).values() if i.opname not in IDLE)
 
 
 def instruction(frame: FrameType) -> dis.Instruction:
@@ -89,7 +104,7 @@ def settled(code: CodeType, offset: int) -> int:
     while offset not in seen:
         seen.add(offset)
         step = steps[offset]
-        if step.opname in _IDLE:
+        if step.opname in IDLE:
             offset = following(code, offset)
         elif step.opcode in JUMPS and step.opname in ENDS:
             offset = int(step.argval)

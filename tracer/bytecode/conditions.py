@@ -6,7 +6,6 @@ The bytecode of the user's own functions is watched, instruction by instruction;
 
 from __future__ import annotations
 
-import dis
 import gc
 import linecache
 import os
@@ -20,7 +19,7 @@ from typing import Any
 
 from ...constraints.ir.program import Origin
 from ..host.interpreter import frame_above
-from .codes import per_code
+from .codes import instructions, per_code
 from .origins import _NEVER_REFUSING as NEVER_REFUSING
 from .origins import is_inner, origin_at
 
@@ -141,8 +140,8 @@ def _watcher(watched: Watched, code: CodeType) -> Callable[..., Any]:
 def _jumps(code: CodeType) -> dict[int, Jump]:
     """Returns the conditional jumps of a function, by their offsets."""
     found: dict[int, Jump] = {}
-    instructions = [*dis.get_instructions(code)]
-    for value, instruction, following in zip(instructions, instructions[1:], instructions[2:], strict=False):
+    steps = [*instructions(code).values()]
+    for value, instruction, following in zip(steps, steps[1:], steps[2:], strict=False):
         name = instruction.opname
         if "JUMP" not in name or "NONE" in name or ("IF_TRUE" not in name and "IF_FALSE" not in name):
             continue

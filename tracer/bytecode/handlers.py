@@ -13,12 +13,12 @@ import dis
 import inspect
 import itertools
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any, Final, NamedTuple
 
-from ..host.interpreter import GeneratorManager, frame_above
-from .codes import JUMPS, per_code
+from ..host.interpreter import ENTERS, GeneratorManager, frame_above
+from .codes import ENDS, JUMPS, following, instructions, per_code, steps_from
 from .operands import parsed
 from .origins import is_inner
 
@@ -68,11 +68,7 @@ def _entries(code: CodeType) -> tuple[tuple[int, int, int], ...]:
 def _handler(code: CodeType, target: int) -> _Handler | None:
     """Returns the handler that begins here; None where it raises every exception again, as a `finally` does.
     """
-    handler = [
-        instruction
-        for instruction in dis.get_instructions(code)
-        if instruction.offset >= target and instruction.opname != "EXTENDED_ARG"
-    ]
+    handler = steps_from(code, target)
     if handler[0].opname != "PUSH_EXC_INFO":
         return None
     if handler[1].opname == "WITH_EXCEPT_START":
@@ -81,7 +77,7 @@ def _handler(code: CodeType, target: int) -> _Handler | None:
     return None if caught == () else _Handler(target, caught)
 
 
-def _caught(handler: list[dis.Instruction]) -> tuple[str, ...] | None:
+def _caught(handler: Sequence[dis.Instruction]) -> tuple[str, ...] | None:
     """Returns the names in the `except` clauses of a handler; () for a `finally`, None for a bare `except`
     and where they cannot be read from the code.
 
@@ -114,10 +110,10 @@ def _manager(code: CodeType, target: int) -> tuple[str, ...]:
     manager itself: `torch`, `no_grad`.
     """
     start = min(start for start, _, handler in _entries(code) if handler == target)
-    before = [instruction for instruction in dis.get_instructions(code) if instruction.offset < start]
-    if len(before) < 2 or before[-1].opname != "BEFORE_WITH":
+    before = [step for step in steps_from(code, 0) if step.offset < start]
+    if tuple(step.opname for step in before[-len(ENTERS) :]) != ENTERS:
         return ()
-    node = parsed(code, before[-2].positions)
+    node = parsed(code, before[-len(ENTERS) - 1].positions)
     names: list[str] = []
     node = node.func if isinstance(node, ast.Call) else node
     while isinstance(node, ast.Attribute):
@@ -177,8 +173,7 @@ def _names_it(code: CodeType, target: int) -> bool:
     """
     if not _OTHER_WAYS.isdisjoint(code.co_names):
         return True
-    handler = [instruction for instruction in dis.get_instructions(code) if instruction.offset >= target]
-    for before, instruction in itertools.pairwise(handler):
+    for before, instruction in itertools.pairwise(steps_from(code, target)):
         if before.opname.startswith("POP_JUMP") and instruction.opname.startswith("STORE_"):
             return True
         if instruction.opname == "CHECK_EG_MATCH":
@@ -193,31 +188,28 @@ _OTHER_WAYS: Final = frozenset(
 """Names by which a handler can access an exception that it does not name."""
 
 
+_EFFECTS: Final = ("POP_TOP", "RETURN_", "YIELD_", "STORE_")
+"""What instructions begin with that end a statement or a function."""
+
+
 @per_code
 def only_raises(code: CodeType, offset: int) -> bool:
     """Returns whether every path from here ends in an exception, with no value stored but in local variables.
     """
-    instructions = [*dis.get_instructions(code)]
-    place = {instruction.offset: at for at, instruction in enumerate(instructions)}
-    waiting, seen = [place[offset]], set[int]()
+    waiting, seen = [offset], set[int]()
     while waiting:
         at = waiting.pop()
-        if at in seen or at == len(instructions):
+        if at in seen:
             continue
         seen.add(at)
-        instruction = instructions[at]
-        name = instruction.opname
+        step = instructions(code)[at]
+        name = step.opname
         if name in ("RAISE_VARARGS", "RERAISE"):
-            waiting += [place[handler.target] for handler in _handlers_at(code, instruction.offset)[:1]]
-            continue
-        if name == "POP_TOP" or name.startswith(("RETURN_", "YIELD_")):
+            waiting += [handler.target for handler in _handlers_at(code, at)[:1]]
+        elif name.startswith(_EFFECTS) and not name.startswith("STORE_FAST"):
             return False
-        if name.startswith("STORE_") and name != "STORE_FAST":
-            return False
-        if instruction.opcode in JUMPS:
-            waiting.append(place[instruction.argval])
-        if name not in ("JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT"):
-            waiting.append(at + 1)
+        waiting += [step.argval] if step.opcode in JUMPS else []
+        waiting += [following(code, at)] if name not in ENDS else []
     return True
 
 
@@ -288,7 +280,7 @@ def _swallows_at_yield(generator: Any) -> bool:
     code = getattr(inspect.unwrap(generator), "__code__", None)
     if code is None:
         return True
-    yields = (i.offset for i in dis.get_instructions(code) if i.opname in ("YIELD_VALUE", "RESUME"))
+    yields = (at for at, i in instructions(code).items() if i.opname in ("YIELD_VALUE", "RESUME"))
     return any(_handlers_at(code, offset) for offset in yields)
 
 
@@ -311,8 +303,7 @@ def _returns_what_swallows(code: CodeType, known: _Names) -> bool:
 @per_code
 def _exits_with_nothing(code: CodeType) -> bool:
     """Returns whether an `__exit__` returns None or False on every path."""
-    instructions = [*dis.get_instructions(code)]
-    for before, instruction in itertools.pairwise(instructions):
+    for before, instruction in itertools.pairwise(instructions(code).values()):
         if instruction.opname == "RETURN_CONST" and instruction.argval:
             return False
         constant = before.opname == "LOAD_CONST" and not before.argval and not instruction.is_jump_target

@@ -9,20 +9,38 @@ from __future__ import annotations
 
 import dis
 import itertools
+import re
 from collections.abc import Mapping
 from types import CodeType, FrameType
 from typing import Any, Final
 
 from .codes import ENDS, JUMPS, instructions, per_code
+from .stack import fills
 
-_WRITES: Final = frozenset(("STORE_FAST", "STORE_FAST_STORE_FAST"))
+_ACCESSES: Final = re.compile("LOAD|STORE|DELETE")
+"""The verbs in the names of instructions, one for each variable."""
 _INSPECT: Final = frozenset("locals vars dir eval exec _getframe currentframe".split())
 """Functions that may read any variable of their caller."""
 
 
 def live(frame: FrameType) -> frozenset[str]:
-    """Returns the variables that may be read from the current instruction on, that instruction included."""
-    return _live_before(frame.f_code).get(frame.f_lasti, frozenset(frame.f_locals))
+    """Returns the variables that may be read from the current instruction on, that instruction included; of
+    a comprehension without a frame of its own those that it accesses.
+    """
+    found = _live_before(frame.f_code).get(frame.f_lasti)
+    return frozenset(frame.f_locals) if found is None else found & _accessible(frame.f_code, frame.f_lasti)
+
+
+@per_code
+def _accessible(code: CodeType, offset: int) -> frozenset[str]:
+    """Returns the variables that the comprehension accesses whose `for` is at this offset; all variables for
+    any other instruction.
+    """
+    shared, step = (*code.co_cellvars, *code.co_freevars), instructions(code)[offset]
+    if step.opname != "FOR_ITER" or not fills(code, offset):
+        return frozenset((*code.co_varnames, *shared))
+    within = (i for at, i in instructions(code).items() if offset < at < step.argval)
+    return frozenset(shared).union(*(names for i in within for names in _accesses(i)))
 
 
 @per_code
@@ -54,12 +72,19 @@ def _live_before(code: CodeType) -> Mapping[int, frozenset[str]]:
 def _accesses(step: dis.Instruction) -> tuple[frozenset[str], frozenset[str]]:
     """Returns the variables that an instruction reads, and those that it certainly writes.
 
-    An instruction that does both counts as a reader of both.
+    From 3.13 on one instruction may do what two did, one after the other. The variable that an inlined
+    comprehension saves and clears counts as read, since it gets its value back.
     """
     if "FAST" not in step.opname:
         return frozenset(), frozenset()
-    names = frozenset(step.argval if isinstance(step.argval, tuple) else (step.argval,))
-    return (frozenset(), names) if step.opname in _WRITES else (names, frozenset())
+    names = step.argval if isinstance(step.argval, tuple) else (step.argval,)
+    read, written = set[str](), set[str]()
+    for access, name in zip(_ACCESSES.findall(step.opname), names, strict=True):
+        if access == "STORE":
+            written.add(name)
+        elif name not in written:
+            read.add(name)
+    return frozenset(read), frozenset(written)
 
 
 def _following(code: CodeType) -> Mapping[int, frozenset[int]]:

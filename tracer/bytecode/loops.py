@@ -8,41 +8,68 @@ import dis
 import inspect
 import itertools
 from collections.abc import Iterator
-from types import FrameType
-from typing import Final
+from types import CodeType, FrameType
+from typing import Final, NamedTuple
 
-from .codes import branch, following, instruction, instructions, settled
+from ..host.jumps import TESTS_ONCE, last_jump
+from .codes import ENDS, JUMPS, branch, instruction, instructions, per_code, settled, steps_from
 from .stack import fills
 
 _PREPARING: Final = frozenset(
-    "EXTENDED_ARG LOAD_FAST_AND_CLEAR SWAP MAKE_CELL BUILD_LIST BUILD_SET BUILD_MAP".split()
+    "EXTENDED_ARG LOAD_FAST_AND_CLEAR SWAP MAKE_CELL BUILD_LIST BUILD_SET BUILD_MAP GET_ITER".split()
 )
-"""What a comprehension without a frame of its own does between the beginning of its loop and the first step.
+"""What a comprehension without a frame of its own does between the beginning of its loop and its first step.
+In 3.13 it asks the iterator for an iterator once more.
 """
 _STATEMENTS: Final = ("STORE_", "POP_", "JUMP_", "FOR_", "RETURN_", "RAISE_", "DELETE_", "SEND")
 """What instructions begin with that occur between expressions."""
+_SUSPENDED: Final = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+_OUT_OF_HANDLERS: Final = "JUMP_BACKWARD_NO_INTERRUPT"
 _WORDS: Final = {"min", "max", "isqrt", "and", "or", "not"}
 """Words with a meaning in the text of a dim."""
 
 
 def _from(frame: FrameType) -> Iterator[tuple[int, dis.Instruction]]:
     """Yields the instruction that the frame is executing and those behind it, with their offsets."""
-    steps = instructions(frame.f_code).items()
-    return ((at, i) for at, i in steps if at >= frame.f_lasti and i.opname != "EXTENDED_ARG")
+    now, *behind = steps_from(frame.f_code, frame.f_lasti)
+    yield now.offset, now
+    yield from ((i.offset, i) for i in behind if i.opname != "TO_BOOL")
+
+
+def _tested(frame: FrameType) -> Iterator[tuple[int, dis.Instruction]]:
+    """Yields the same where they may be the test of a `while` whose body is all that runs until it is tested
+    again; nothing for a generator, in whose body that of another loop may run.
+    """
+    return iter(()) if frame.f_code.co_flags & _SUSPENDED else _from(frame)
 
 
 def begins_while(frame: FrameType) -> tuple[int, bool] | None:
     """Returns where the body of a `while` begins whose test the frame is evaluating, and whether an iteration
     precedes it; or None.
     """
-    for at, _ in itertools.islice(_from(frame), 2):
+    for at, _ in itertools.islice(_tested(frame), 2):
         if (leads := branch(frame.f_code, at)) is None:
             continue
         body, _ = leads
         if body < at:
             return body, True
-        return (body, False) if body == settled(frame.f_code, following(frame.f_code, at)) else None
+        if not _goes_on(frame.f_code, at, body):
+            return None
+        test = _tested_once(frame.f_code, at)
+        return body, test is not None and last_jump(frame) in test.jumps and test.body == body
     return None
+
+
+def _goes_on(code: CodeType, at: int, to: int) -> bool:
+    """Returns whether a conditional jump leads to the code behind it, perhaps over another jump."""
+    _, behind, *others = steps_from(code, at)
+    over = others[:1] if _is_plain_jump(behind) else []
+    return to in [settled(code, step.offset) for step in (behind, *over)]
+
+
+def _is_plain_jump(step: dis.Instruction) -> bool:
+    """Returns whether the instruction is a jump without a condition."""
+    return step.opcode in JUMPS and step.opname in ENDS
 
 
 def continues_while(frame: FrameType) -> int | None:
@@ -50,8 +77,11 @@ def continues_while(frame: FrameType) -> int | None:
     iteration, and not the last part: `while a and b`.
     """
     ends: list[int] = []
-    for at, step in _from(frame):
+    for at, step in _tested(frame):
         if (leads := branch(frame.f_code, at)) is not None:
+            test = None if ends else _tested_once(frame.f_code, at)
+            if test is not None and last_jump(frame) in test.jumps:
+                return test.body if test.body != leads[0] else None
             body, end = leads
             if body < at:
                 return body if ends and min(ends) > at else None
@@ -59,6 +89,61 @@ def continues_while(frame: FrameType) -> int | None:
         elif step.opname.startswith(_STATEMENTS):
             return None
     return None
+
+
+class _Test(NamedTuple):
+    """The test of a `while` whose code has it only once (`host/jumps.py`)."""
+
+    body: int
+    """Where the body begins."""
+    jumps: frozenset[int]
+    """The offsets of the jumps by which an iteration ends."""
+
+
+@per_code
+def _tested_once(code: CodeType, offset: int) -> _Test | None:
+    """Returns the test of the `while` that the conditional jump at this offset is a part of, if its code has
+    it only once.
+
+    The parts of a test follow each other, and each leads out of the loop if it is false. After an iteration
+    a jump leads back to the first. To come here in any other way again, a frame has to take the jump of
+    another loop around this one: the last jump that it made tells. Jumps out of handlers are not noted.
+    """
+    leads, back = branch(code, offset), _jumps_back(code)
+    first = max((to for at, to in back if to <= offset < at), default=None)
+    if not TESTS_ONCE or leads is None or first is None:
+        return None
+    if any(to <= first < at and instructions(code)[at].opname == _OUT_OF_HANDLERS for at, to in back):
+        return None
+    end = leads[1]
+    inside = {at for at, to in back if to == first and at > offset and (end < first or at < end)}
+    body = _behind_parts(code, offset, first, max(inside)) if inside else None
+    return None if body is None else _Test(body, frozenset(inside))
+
+
+def _behind_parts(code: CodeType, offset: int, first: int, last: int) -> int | None:
+    """Returns where the body of a loop begins, whose test has a part at this offset; None for any other jump.
+    The loop is from its first instruction up to its last.
+    """
+    body, before = None, None
+    for step in steps_from(code, first):
+        leads = branch(code, step.offset)
+        over = before is not None and branch(code, before.offset) and _is_plain_jump(step)
+        named = before is not None and before.opname == "COPY"  # `(m := n // 2) > 1`
+        if leads and _goes_on(code, step.offset, leads[0]) and not first <= leads[1] <= last:
+            body = leads[0]
+        elif leads or (step.opname.startswith(_STATEMENTS) and not (named or over)):
+            return body if step.offset > offset else None
+        before = step
+    return None
+
+
+@per_code
+def _jumps_back(code: CodeType) -> tuple[tuple[int, int], ...]:
+    """Returns the offsets of the jumps without a condition to what stands before them, each with its target.
+    """
+    jumps = (step for step in instructions(code).values() if _is_plain_jump(step))
+    return tuple((step.offset, int(step.argval)) for step in jumps if step.argval < step.offset)
 
 
 def is_kept_where(frame: FrameType) -> bool | None:

@@ -1,16 +1,23 @@
-"""Names of CPython: frames, the type of an object, managers made of generators, what shows warnings, and the
-function that profiles.
+"""Names of CPython: frames and their code, the type of an object, managers made of generators, what shows
+warnings, and the function that profiles.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import dis
+import gc
+import inspect
+import itertools
+import operator
 import sys
+import typing
 import warnings
 from _lsprof import Profiler  # the base class: `python -m cProfile` has a class of its own
-from types import FrameType
-from typing import Any, Final
+from collections.abc import Callable, Iterator
+from types import CodeType, FrameType
+from typing import Any, Final, ForwardRef
 
 frame_above: Final = sys._getframe
 """The frame of the function that calls this, or, by a number, so many frames above it."""
@@ -52,6 +59,78 @@ def replace_profiler(function: Any) -> Any:
         sys.setprofile(function)
     return before
 
+
+if sys.version_info >= (3, 14):
+    from annotationlib import Format
+
+    def signature(function: Callable[..., Any]) -> inspect.Signature:
+        """Returns the signature of a function; an annotation that names what does not exist is a text.
+
+        Annotations are evaluated when somebody asks for them, which no run of the function does. Raises
+        TypeError and ValueError as `inspect.signature` does.
+        """
+        texts = inspect.signature(function, annotation_format=Format.STRING)
+        try:
+            found = inspect.signature(function, annotation_format=Format.FORWARDREF)
+        except Exception:  # noqa: BLE001 (an annotation is any code of the program's)
+            return texts
+        parameters = (
+            texts.parameters[name] if isinstance(one.annotation, ForwardRef) else one
+            for name, one in found.parameters.items()
+        )
+        return found.replace(parameters=[*parameters])
+else:
+    signature = inspect.signature
+
+
+_OF_TYPES: Final = ("TypeVar", "ParamSpec", "TypeVarTuple", "TypeAliasType")
+NAMES_OF_TYPES: Final = tuple(vars(typing)[name] for name in _OF_TYPES if name in vars(typing))
+"""The types of parameters that stand for types, and from 3.12 on of what `type` statements make."""
+_OPEN: Final = (itertools.count, itertools.repeat, itertools.chain, itertools.accumulate)
+"""Iterators that refer to all that they go by, numbers aside that their text or their length tells."""
+
+
+def remaining(iterator: Any) -> tuple[Any, ...] | None:
+    """Returns what decides the elements that an iterator of Python's has left; None where Python hides it.
+
+    The protocol for copies gives it. Iterators of `itertools` have that up to 3.13, with a warning from 3.12
+    on.
+    """
+    if "__reduce__" in vars(type(iterator)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            return tuple(iterator.__reduce__()[1:])
+    if not isinstance(iterator, _OPEN):
+        return None
+    parts = tuple(part for part in gc.get_referents(iterator) if part is not type(iterator))
+    counts = isinstance(iterator, itertools.count) and len(parts) == 1  # it refers to its step alone
+    return *parts, operator.length_hint(iterator, -1), repr(iterator) if counts else ""
+
+
+_OTHER_NAMES: Final = {
+    ("BINARY_OP", "[]"): "BINARY_SUBSCR",
+    ("BINARY_SLICE", ""): "BINARY_SUBSCR",
+    ("STORE_SLICE", ""): "STORE_SUBSCR",
+}
+"""By name and operand, instructions of later releases that do what this one does in 3.11."""
+
+
+def read(code: CodeType) -> Iterator[dis.Instruction]:
+    """Yields the instructions of the code, each subscript by its name in 3.11."""
+    for step in dis.get_instructions(code):
+        other = _OTHER_NAMES.get((step.opname, step.argrepr))
+        yield step if other is None else step._replace(opname=other)
+
+
+def _enters() -> tuple[str, ...]:
+    code = compile("with manager: pass", "", "exec")
+    (first, *_) = dis.Bytecode(code).exception_entries  # type: ignore[attr-defined]
+    before = [step.opname for step in read(code) if step.offset < first.start]
+    return tuple(before[before.index("LOAD_NAME") + 1 :])
+
+
+ENTERS: Final = _enters()
+"""The names of the instructions by which a `with` enters the manager on top of the stack."""
 
 _WORD: Final = ctypes.sizeof(ctypes.c_void_p)
 _INNER: Final = object.__basicsize__ + _WORD

@@ -108,6 +108,6 @@ NAMES: Final = {
         "torch.utils._traceback": "CapturedTraceback",
     }),
     # CPython: `interpreter.py`.
-    **_rows("3.11", _NO_IMPORT, {"sys": "_getframe", "contextlib": "_GeneratorContextManager"}),
-    **_rows("3.11", "warnings are kept by `showwarning` alone", {"warnings": "_showwarnmsg_impl"}),
+    **_rows("3.11-3.14", _NO_IMPORT, {"sys": "_getframe", "contextlib": "_GeneratorContextManager"}),
+    **_rows("3.11-3.14", "warnings are kept by `showwarning` alone", {"warnings": "_showwarnmsg_impl"}),
 }  # fmt: skip

@@ -9,7 +9,6 @@ from __future__ import annotations
 import __future__
 
 import contextlib
-import inspect
 import linecache
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,6 +25,7 @@ from ...constraints.ir.language import Tensor
 from ...constraints.ir.spec import Declared
 from ...constraints.terms.dims import sym
 from ..bytecode.codes import codes_within
+from ..host.interpreter import signature
 from ..host.modules import (
     BUFFERS,
     FLAT_WEIGHTS,
@@ -280,7 +280,7 @@ def arguments(module: nn.Module) -> dict[str, Any] | None:
         biases = {"bias": module.in_proj_bias is not None, "add_bias_kv": module.bias_k is not None}
         return found | other | biases
     found = {}
-    for name, parameter in [*inspect.signature(kind.__init__).parameters.items()][1:]:
+    for name, parameter in [*signature(kind.__init__).parameters.items()][1:]:
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             return None
         if name in ("device", "dtype") or name.startswith("_"):

@@ -10,6 +10,7 @@ import torch
 
 from ...constraints.ir.program import Origin
 from ...constraints.ir.spec import Declared
+from ..host.interpreter import signature
 
 
 class NotCallable(Exception):
@@ -33,14 +34,14 @@ def bind(
     for declared in inputs:
         _place(roots, declared, build(declared))
     try:
-        signature = inspect.signature(function)
+        takes = signature(function)
     except ValueError:  # a builtin (`torch.relu`): its arguments are given in the order of the spec
         return inspect.signature(lambda *given: None).bind(*roots.values())
-    takes = ", ".join(signature.parameters) or "no arguments"
-    if not any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values()):
-        for name in roots.keys() - signature.parameters.keys():
-            raise NotCallable(f"the target has no parameter {name!r}; it takes ({takes})")
-    kinds = {name: p.kind for name, p in signature.parameters.items() if name in roots}
+    names = ", ".join(takes.parameters) or "no arguments"
+    if not any(p.kind is p.VAR_KEYWORD for p in takes.parameters.values()):
+        for name in roots.keys() - takes.parameters.keys():
+            raise NotCallable(f"the target has no parameter {name!r}; it takes ({names})")
+    kinds = {name: p.kind for name, p in takes.parameters.items() if name in roots}
     by_place: list[Any] = [inspect.Parameter.POSITIONAL_ONLY]
     if inspect.Parameter.VAR_POSITIONAL in kinds.values():  # `*rest` comes after all that stands before it
         by_place.append(inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -53,9 +54,9 @@ def bind(
         elif kind in by_place:
             positional.append(named.pop(name))
     try:
-        return signature.bind(*positional, **named)
+        return takes.bind(*positional, **named)
     except TypeError as error:
-        raise NotCallable(f"the inputs do not fit the target: {error}; it takes ({takes})") from None
+        raise NotCallable(f"the inputs do not fit the target: {error}; it takes ({names})") from None
 
 
 def _place(roots: dict[str, Any], declared: Declared, value: Any) -> None:

@@ -17,6 +17,7 @@ from ...constraints.terms.formula import Formula, free_symbols
 from ..bytecode.origins import is_inner, is_of_package
 from ..host import patches
 from ..host.interpreter import replace_profiler
+from ..host.jumps import forget_jumps
 from ..patches import control, gradients, higher_order
 from ..recorder import Recorder
 from ..values.sequences import physical, refill
@@ -259,6 +260,7 @@ class Active:
 
         Returns the reason if the run does not count, else None.
         """
+        forget_jumps()
         left = self.summarising
         if left is not None and self.failure is None:
             self.failure = left.failed("the loop is left before its end")

@@ -38,6 +38,7 @@ import torch
 from ..bytecode.codes import per_code
 from ..bytecode.liveness import live
 from ..bytecode.origins import is_inner
+from ..host.interpreter import NAMES_OF_TYPES, remaining
 from ..host.operators import OpOverload, OpOverloadPacket
 from ..recorder import Recorder
 from ..values.numbers import Real, Size
@@ -160,7 +161,7 @@ _BY_IDENTITY: Final = (
     CodeType, logging.Logger, re.Pattern, type(threading.Lock()), type(threading.RLock()), Lazy, Handle,
     OpOverload, OpOverloadPacket, types.GetSetDescriptorType,
     types.MemberDescriptorType, types.GenericAlias, types.UnionType,
-    type(vars(NamedTuple("_", [("field", int)]))["field"]),
+    type(vars(NamedTuple("_", [("field", int)]))["field"]), *NAMES_OF_TYPES,
 )
 """Types of objects without state of their own, or without state that shapes depend on."""
 _SOME_ITERATORS: Final[tuple[Any, ...]] = (
@@ -475,8 +476,10 @@ class _Walk:
         return self._holding(("generator", value.gi_code, frame.f_lasti), where, parts)
 
     def _iterator(self, value: Any, where: _Where) -> Cell:
-        """Returns the cell of an iterator, whose remaining elements are found by the protocol for copies."""
-        return self._holding((type(value),), where, [(value.__reduce__()[1:], "", None)])
+        """Returns the cell of an iterator."""
+        if (parts := remaining(value)) is None:
+            raise Opaque(f"the state of {where.trail}, a {type(value).__qualname__}")
+        return self._holding((type(value),), where, [(parts, "", None)])
 
     # ---- things with state in C
 

@@ -14,7 +14,6 @@ contains them.
 from __future__ import annotations
 
 import ast
-import dis
 import math
 import re
 from collections.abc import Iterable, Iterator
@@ -25,7 +24,7 @@ from typing import Any, Final, NamedTuple
 from torch import nn
 
 from ...constraints.terms.dims import Dim
-from ..bytecode.codes import instructions, per_code
+from ..bytecode.codes import instruction, instructions, per_code
 from ..bytecode.operands import Keys, expression, searched
 from ..bytecode.origins import is_inner
 from ..host.modules import children_of
@@ -73,7 +72,7 @@ def length(frame: FrameType) -> int | None:
     """Returns the length of the list or text whose element this frame looks up; None where it does something
     else, or that is not known.
     """
-    if dis.opname[frame.f_code.co_code[frame.f_lasti]] != "BINARY_SUBSCR":
+    if instruction(frame).opname != "BINARY_SUBSCR":
         return None
     found = searched(frame, frame.f_lasti)
     return len(found) if type(found) in (list, tuple, str, bytes) else None
@@ -141,18 +140,17 @@ _WRITING: Final = frozenset(
 @per_code
 def _meets_keys(code: CodeType, offset: int) -> bool:
     """Returns whether the instruction looks up a key, or might call a function that does."""
-    name = dis.opname[code.co_code[offset]]
+    name = instructions(code)[offset].opname
     return name in _HASHING or (name.startswith("CALL") and not _CALLED.isdisjoint(code.co_names))
 
 
 @per_code
 def _looks_up(code: CodeType, offset: int) -> bool:
     """Returns whether the instruction looks up a key in a container that existed before."""
-    called = dis.opname[code.co_code[offset]].startswith("CALL")
-    found = expression(code, offset)
-    if called and isinstance(found, ast.Call):
+    name, found = instructions(code)[offset].opname, expression(code, offset)
+    if name.startswith("CALL") and isinstance(found, ast.Call):
         return isinstance(found.func, ast.Attribute) and found.func.attr in _METHODS
-    return dis.opname[code.co_code[offset]] in _LOOKING_UP
+    return name in _LOOKING_UP
 
 
 _LOOKING_UP: Final = frozenset("BINARY_SUBSCR STORE_SUBSCR DELETE_SUBSCR CONTAINS_OP".split())

@@ -6,12 +6,11 @@ are messages of errors and lines of logs, which affect nothing. The bytecode sho
 
 from __future__ import annotations
 
-import dis
 from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any, Final, Literal, Protocol
 
-from ..bytecode.codes import JUMPS, per_code
+from ..bytecode.codes import JUMPS, instructions, per_code, steps_from
 from ..bytecode.handlers import is_looked_at, only_raises
 from ..bytecode.origins import is_inner
 from ..host.interpreter import frame_above
@@ -68,10 +67,8 @@ def _becomes(code: CodeType, offset: int) -> Literal["kept", "raised", "told"]:
     """Returns "raised" if the text goes into an exception that is raised, "told" if it goes into a line of a
     log, else "kept".
     """
-    for instruction in dis.get_instructions(code):
-        if instruction.offset < offset:
-            continue
-        if instruction.opname in ("RAISE_VARARGS", "STORE_FAST"):
+    for instruction in steps_from(code, offset):
+        if instruction.opname.startswith(("RAISE_VARARGS", "STORE_FAST")):
             return "raised" if only_raises(code, instruction.offset) else "kept"
         if instruction.opname == "POP_TOP":
             if not _LOGS.isdisjoint(code.co_names):
@@ -87,7 +84,7 @@ def _called(code: CodeType, offset: int) -> str:
     call, the name of the function.
     """
     name, is_open = "", True
-    for instruction in dis.get_instructions(code):
+    for instruction in instructions(code).values():
         if instruction.offset >= offset:
             break
         what = instruction.opname

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ...constraints.ir.spec_text import DTYPES, SpecError
+from ...tracer.host.interpreter import signature
 from .jaxtyping_axes import HINT, Axis, axes_of, written
 from .target import TargetError, is_graph_module
 
@@ -121,7 +122,7 @@ def _called(target: Any) -> Any:
 
 def _parameters(function: Any) -> Mapping[str, inspect.Parameter]:
     try:
-        return inspect.signature(function).parameters
+        return signature(function).parameters
     except (TypeError, ValueError):
         raise TargetError("the parameters of the target cannot be read", HINT) from None
 

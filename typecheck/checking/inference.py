@@ -38,6 +38,7 @@ from ...constraints.terms.formula import (
 from ...solver.decide import DomainOracle
 from ...solver.tactics.judge import Budget
 from ...solver.theory.bounds import Consequences
+from ...tracer.host.interpreter import signature
 from ..facade import Report
 from ..report.codes import Code
 from ..report.report import Verdict
@@ -150,7 +151,7 @@ def _signature(target: Target) -> inspect.Signature | None:
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
         return inspect.Signature([inspect.Parameter(name, kind) for name in names])
     try:
-        return inspect.signature(getattr(target.value, "forward", target.value))
+        return signature(getattr(target.value, "forward", target.value))
     except ValueError:
         return None
 

@@ -21,6 +21,7 @@ from typing import Any, Literal, NoReturn
 
 from ...constraints.ir.program import Origin
 from ...constraints.ir.spec_text import suggestion
+from ...tracer.host.interpreter import signature
 
 
 class TargetError(ValueError):
@@ -106,19 +107,19 @@ def is_graph_module(value: Any) -> bool:
 def _is_factory(value: Any, inputs: Collection[str]) -> bool:
     if not inspect.isfunction(value):
         return False
-    parameters = inspect.signature(value).parameters.values()
+    parameters = signature(value).parameters.values()
     required = [
         p for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
     ]
     takes_any = any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters)
-    return not required and not takes_any and not {*inputs} & inspect.signature(value).parameters.keys()
+    return not required and not takes_any and not {*inputs} & signature(value).parameters.keys()
 
 
 def _call(factory: Any, name: str) -> Any:
     try:
-        inspect.signature(factory).bind()
+        signature(factory).bind()
     except TypeError:
-        takes = inspect.signature(factory)
+        takes = signature(factory)
         raise TargetError(
             f"{name} takes arguments: {name.rpartition(':')[2]}{takes}",
             "name an instance, or a function without arguments that makes one",

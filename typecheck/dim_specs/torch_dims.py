@@ -6,7 +6,6 @@ does. `to_torch` gives what `torch.export.export` takes.
 
 from __future__ import annotations
 
-import inspect
 import operator
 from collections.abc import Mapping, Sequence
 from math import inf
@@ -18,6 +17,7 @@ from torch.export import Dim as TorchDim
 
 from ...constraints.terms.dims import Term, linear_parts, sym
 from ...tracer.host.exports import DerivedDim, DimHint, IntWrapper, StaticDim
+from ...tracer.host.interpreter import signature
 from ...tracer.host.symbolic_shapes import int_oo
 from ...tracer.host.trees import pytree
 from .dim_names import bearable
@@ -69,8 +69,8 @@ def _inputs(args: Sequence[Any], kwargs: Mapping[str, Any], target: Any) -> Inpu
     if target is None:
         return [*enumerate(args), *kwargs.items()]
     try:
-        signature = inspect.signature(getattr(target, "forward", target))
-        return [*signature.bind(*args, **kwargs).arguments.items()]
+        takes = signature(getattr(target, "forward", target))
+        return [*takes.bind(*args, **kwargs).arguments.items()]
     except (TypeError, ValueError) as error:
         raise DimSpecError(f"the inputs do not fit the target: {error}") from None
 

@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Iterator
 from typing import Any
 
+from ...tracer.host.interpreter import signature
 from .expressions import Text, arguments, read
 
 
@@ -82,7 +83,7 @@ def argument(call: ast.Call, kind: type, name: str) -> ast.expr | None:
     for keyword in call.keywords:
         if keyword.arg == name:
             return keyword.value
-    names = [*inspect.signature(kind.__init__).parameters][1:]  # type: ignore[misc]
+    names = [*signature(kind.__init__).parameters][1:]  # type: ignore[misc]
     if name in names and names.index(name) < len(call.args):
         return call.args[names.index(name)]
     recurrent = ["input_size", "hidden_size", "num_layers"]

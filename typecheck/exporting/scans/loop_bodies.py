@@ -179,7 +179,7 @@ class _LoopWriter:
         """Returns the local names that the loop uses; None where its body cannot be a function."""
         nodes = [node for part in (loop.target, *loop.body) for node in ast.walk(part)]
         said = [node for node in nodes if isinstance(node, ast.Name)]
-        local = {*self.code.co_varnames, *self.code.co_cellvars}
+        local = {*self.code.co_varnames, *self.code.co_cellvars} - _of_comprehensions(self.function)
         stored = {name.id for name in said if not isinstance(name.ctx, ast.Load)}
         possible = (
             not loop.orelse
@@ -272,6 +272,18 @@ class _Gathers(ast.NodeTransformer):
 def _copied(loop: ast.stmt) -> ast.stmt:
     """Returns a copy of the statement whose lists of statements can be replaced."""
     return type(loop)(**{**dict(ast.iter_fields(loop)), **{a: getattr(loop, a) for a in loop._attributes}})
+
+
+def _of_comprehensions(function: ast.FunctionDef) -> frozenset[str]:
+    """Returns the names that only comprehensions assign to; from 3.12 on they are variables of the function.
+    """
+    inner = [part.target for node in ast.walk(function) for part in getattr(node, "generators", ())]
+    own = {id(node) for target in inner for node in ast.walk(target)}
+    stores = [n for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+    others = {n.id for n in stores if id(n) not in own} | {
+        n.arg for n in ast.walk(function.args) if isinstance(n, ast.arg)
+    }
+    return frozenset(n.id for n in stores if id(n) in own) - others
 
 
 def _binds(block: ast.With) -> bool:
