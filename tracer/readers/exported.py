@@ -90,6 +90,9 @@ class ExportedParts:
     ranges: Mapping[str, tuple[int | None, int | None]]
     """The ranges that the trace declares for its symbols, and for terms over them."""
     guards: tuple[str, ...]
+    devices: frozenset[str] = frozenset()
+    """The types of the devices that its tensors are on."""
+    release: str | None = None
 
 
 def tensor(
@@ -174,7 +177,17 @@ def build(exported: ExportedParts) -> Traced:
     program = Program(tuple(builder.inputs), tuple(builder.nodes), outputs)
     spec = Spec(declared, _domain(declared))
     limits, unread = _limits(exported, spec)
-    return Traced(program, spec, limits, unread, builder.recorded, _example(exported))
+    devices = exported.devices or frozenset(("cpu",))
+    return Traced(
+        program,
+        spec,
+        limits,
+        unread,
+        builder.recorded,
+        _example(exported),
+        device=next(iter(devices)) if len(devices) == 1 else "",
+        release=exported.release,
+    )
 
 
 _GRAPH_AT: Final = frozenset(

@@ -21,6 +21,7 @@ from typing import Any, Final
 from msgspec import structs
 
 from ...constraints.engine.generate import BadCall, Rule, RuleFunction, Rules, generate
+from ...constraints.engine.kernels import kernels_of
 from ...constraints.ir.language import Constraint, Context, Dyn, Dynamic, Layout, Note, Number, Tensor, Value
 from ...constraints.ir.program import Argument, Node, Program, Ref
 from ...constraints.ir.spec import Declared, InputPath, Spec
@@ -62,6 +63,10 @@ class Traced:
     """Symbols of the spec for which the trace has a number, and where they occur: `x.shape[0]`."""
     lost: tuple[str, ...] = ()
     """Limits of the trace, in words, on sizes that the spec does not mention."""
+    device: str = "cpu"
+    """The type of the device that its tensors are on; nothing where there are several."""
+    release: str | None = None
+    """The release of torch that traced it, if it says so."""
 
 
 def retype(traced: Traced, spec: Spec) -> Traced:
@@ -113,11 +118,14 @@ def retype(traced: Traced, spec: Spec) -> Traced:
         recorded=recorded,
         example=fitting.example,
         baked=fitting.baked,
+        device=traced.device,
+        release=traced.release,
     )
 
 
-def system(traced: Traced, rules: Rules, spec: Spec | None = None) -> System:
-    """Returns the only path of a traced program under a spec, by default with the sizes of the trace itself.
+def system(traced: Traced, rules: Rules, spec: Spec | None = None, device: str | None = None) -> System:
+    """Returns the only path of a traced program under a spec, by default with the sizes of the trace itself,
+    and on the device of the trace.
 
     Its constraints of the kind `trace` state the limits of the trace beyond the requirements of the
     operators.
@@ -132,6 +140,7 @@ def system(traced: Traced, rules: Rules, spec: Spec | None = None) -> System:
         traced.spec.domain,
         chooser=lambda formula: _at(formula, traced.example),
         fallback=lambda node: _taken(traced, node),
+        kernels=kernels_of(device or traced.device, traced.release),
     )
     nodes = traced.program.nodes
     constraints = [_told(traced, constraint, nodes[constraint.node]) for constraint in said.constraints]

@@ -8,6 +8,7 @@ that a damaged or hostile archive raises an ArchiveError and nothing else.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -302,7 +303,22 @@ def _exported(data: Mapping[str, Any]) -> ExportedParts:
         tuple(_outputs(_get(signature, "output_specs", list), graph, call, fields)),
         {name: _range(bounds) for name, bounds in _get(data, "range_constraints", dict, {}).items()},
         tuple(_of(text, str) for text in _get(data, "guards_code", list, [])),
+        frozenset(_devices(written)),
+        _release(data),
     )
+
+
+def _devices(written: Any) -> Iterator[str]:
+    """Yields the types of the devices of the tensors of a graph."""
+    for data in _get(written, "tensor_values", dict).values():
+        device = _get(data, "device", dict, {})
+        yield _get(device, "type", str, "cpu")
+
+
+def _release(data: Any) -> str | None:
+    """Returns the release of torch that wrote the program, if it says so."""
+    release = _get(data, "torch_version", str, "")
+    return release if re.match(r"\d+\.\d+", release) else None
 
 
 def _given(
