@@ -1,7 +1,7 @@
 """The dtypes that operators have no kernel for, by release of torch and by device.
 
-`kernels.json` has a row per operator, made by `tests/oracle/dtypes.py` from calls that torch was asked to make.
-It says something of calls like those alone: with tensors of one dtype, or of the same several.
+`kernels.json` has a row per kind of calls, made by `tests/oracle/dtypes.py` from calls that torch was asked
+to make. It says something of calls like those alone: with tensors of one dtype, or of the same several.
 """
 
 from __future__ import annotations
@@ -83,7 +83,9 @@ class Kernels:
         untold: frozenset[str] = frozenset(),
     ) -> Kernels:
         refusals = {
-            kind: {dtype: REFUSALS[letter] for dtype, letter in zip(DTYPES, row, strict=True) if letter != RUNS}
+            kind: {
+                dtype: REFUSALS[letter] for dtype, letter in zip(DTYPES, row, strict=True) if letter != RUNS
+            }
             for kind, row in rows.items()
         }
         suspects: dict[str, frozenset[str]] = {}
@@ -105,8 +107,7 @@ class Kernels:
 
 
 def dtype_of(named: Mapping[str, Any], result: Any) -> str | None:
-    """Returns the dtype that a call asks for, or that of its first tensor, among its results if it has no other.
-    """
+    """Returns the dtype that a call asks for, else that of its first tensor, else that of its result."""
     if type(asked := named.get("dtype")) is str:
         return asked
     for value in named.values():
@@ -137,7 +138,9 @@ def kind_of(op: str, dtype: str | None, named: Mapping[str, Any]) -> str:
 
 def words_of(named: Mapping[str, Any]) -> str:
     """Returns the texts among the arguments, such as a mode, which may select the kernel."""
-    given = (f" {name}={value}" for name, value in named.items() if type(value) is str and name not in _NO_WORDS)
+    given = (
+        f" {name}={value}" for name, value in named.items() if type(value) is str and name not in _NO_WORDS
+    )
     return "".join(sorted(given))
 
 

@@ -4,9 +4,11 @@
     python tests/oracle/dtypes.py write build/kernels-*.json      the table, and docs/dtypes.md
     python tests/oracle/dtypes.py compare                         eager torch beside the rules, for each pair
 
-Every operator of torch's databases is called with a few samples of each dtype. What a call comes down to is
+Every operator of torch's database is called with a few samples of each dtype. What a call comes down to is
 recorded, so that the outcome is known of the operators that have rules; the calls of ATen's operators that it
-makes are made by themselves, too. A refusal that is for the sake of a dtype is tried once more with no elements.
+makes are made by themselves, too. A refusal for the sake of a dtype is tried once more with no elements.
+
+With `--like` another release's trials are taken for the operators whose samples come to the same in both.
 """
 
 from __future__ import annotations
@@ -31,15 +33,15 @@ from queue import SimpleQueue
 from typing import Any, TypeAlias
 from unittest import mock
 
+import torch
+
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
+    from torch.testing._internal import common_cuda
 
-import torch
-from torch.testing._internal import common_cuda
-
-for _flag in vars(common_cuda):
-    if re.fullmatch(r"SM\d+OrLater", _flag):  # so that the database speaks of today's GPUs
-        setattr(common_cuda, _flag, True)
+    for flag in vars(common_cuda):
+        if re.fullmatch(r"SM\d+OrLater", flag):  # so that the database speaks of today's GPUs
+            setattr(common_cuda, flag, True)
 
 from oracle.judge import (
     Deadline,
@@ -48,10 +50,10 @@ from oracle.judge import (
     compare,
     deadline,
     record_sample,
-    spec_of,
     run_eagerly,
     said_at,
     sizes_at,
+    spec_of,
     suits,
 )
 from oracle.samples import Entry, OpInfo, Sample, _aten, databases, entries, seed
@@ -60,7 +62,16 @@ from tqdm import tqdm
 
 from anyshape.constraints.engine import generate
 from anyshape.constraints.engine.generate import Generator
-from anyshape.constraints.engine.kernels import DEVICES, DTYPES, ERRORS, RUNS, _number, dtype_of, kind_of, words_of
+from anyshape.constraints.engine.kernels import (
+    DEVICES,
+    DTYPES,
+    ERRORS,
+    RUNS,
+    _number,
+    dtype_of,
+    kind_of,
+    words_of,
+)
 from anyshape.constraints.ir.language import tensors
 from anyshape.constraints.ir.spec import Declared, Spec
 from anyshape.constraints.ir.system import Domain
@@ -69,8 +80,8 @@ from anyshape.constraints.terms.dims import sym
 from anyshape.constraints.terms.formula import ge
 from anyshape.solver.decide import DomainOracle
 from anyshape.solver.tactics.judge import Budget
-from anyshape.tracer.recording.record import record
 from anyshape.tracer.recording.binding import NotCallable
+from anyshape.tracer.recording.record import record
 
 TABLE = Path(__file__).parents[2] / "constraints/engine/kernels.json"
 PAGE = Path(__file__).parents[2] / "docs/dtypes.md"
@@ -103,7 +114,9 @@ Calls: TypeAlias = "list[tuple[str, Any, Any]] | None"
 
 @dataclass(frozen=True)
 class Trial:
-    """A call, and what came of it: `.` where it ran, the letter of the exception, with `0` for empty tensors."""
+    """A call, and what came of it: `.` where it ran, else the letter of the exception; with `0` before it, if
+    a tensor has no elements.
+    """
 
     kind: str
     words: str
@@ -115,7 +128,7 @@ class Trial:
 
 
 def cast(sample: Sample, old: torch.dtype, new: torch.dtype) -> Sample:
-    """The sample with tensors of another dtype in the places of those of one, and the dtype where it is named."""
+    """The sample with tensors of another dtype for those of one, and the name of it."""
 
     def one(leaf: Any) -> Any:
         if isinstance(leaf, torch.Tensor):
@@ -131,7 +144,7 @@ def name_of(dtype: torch.dtype) -> str:
 
 
 def drawn(info: OpInfo, dtype: torch.dtype, count: int) -> list[Sample]:
-    """Samples of a dtype: torch's own or, where its database makes none of it, those of another, converted."""
+    """Samples of a dtype: torch's own or, where its database makes none, those of another, converted."""
     for own in (dtype, *CONTROLS):
         if own is not dtype and not info.supports_dtype(own, "cpu"):
             continue
@@ -206,7 +219,9 @@ def calls_of(samples: list[Sample]) -> list[Calls]:
 
 def _heard(samples: list[Sample]) -> list[Calls]:
     """The calls of samples, up to the one in which the recording ended."""
-    marks: SimpleQueue[Any] = SimpleQueue()  # a recording leaves it alone, where it takes back changes of lists
+    marks: SimpleQueue[Any] = (
+        SimpleQueue()
+    )  # a recording leaves it alone, where it takes back changes of lists
     inputs: list[Declared] = []
     sizes: dict[str, int] = {}
     spans = []
@@ -229,6 +244,9 @@ def _heard(samples: list[Sample]) -> list[Calls]:
             marks.put(None)
         require(self, formula, *rest, **named)
 
+    def apart(self: Generator, call: Any) -> object:
+        return object()  # a key of its own, so that no call is answered without its rule
+
     def target(xs: Any = ()) -> None:
         for number, (sample, span) in enumerate(zip(samples, spans, strict=True)):
             marks.put(number)
@@ -243,7 +261,7 @@ def _heard(samples: list[Sample]) -> list[Calls]:
     with (
         mock.patch.object(generate, "require_kernel", heard),
         mock.patch.object(Generator, "require", required),
-        mock.patch.object(Generator, "_key", lambda self, call: object()),  # no call is answered without a rule
+        mock.patch.object(Generator, "_key", apart),
         torch.no_grad(),
         warnings.catch_warnings(),
         contextlib.redirect_stdout(io.StringIO()),
@@ -285,9 +303,7 @@ def letter_of(real: Ran | Refused) -> str:
 def trials_of(
     sample: Sample, dtype: torch.dtype, calls: list[Any], known: set[tuple[Trial, ...]]
 ) -> Iterator[tuple[Trial, ...]]:
-    """What a sample shows of the operators that it calls, and what it shows if it has no elements; nothing where
-    all that is known.
-    """
+    """What a sample shows of the operators that it calls, and without elements; nothing where it is known."""
     whole = sizes_at(sample, {})
     real = outcome(sample, whole)
     if real is None or not (came := letter_of(real)):
@@ -378,7 +394,9 @@ def tried(entry: Entry) -> dict[str, Any]:
             if takes or len(calls) == 1:
                 cuda.add(tuple(trial(call, RUNS if takes else "R") for call in calls))
     told = {"cpu": here, "cuda": cuda}
-    return {"came": came_of(entry)} | {device: sorted([astuple(t) for t in ts] for ts in own) for device, own in told.items()}
+    return {"came": came_of(entry)} | {
+        device: sorted([astuple(t) for t in ts] for ts in own) for device, own in told.items()
+    }
 
 
 # ---- rows
@@ -400,7 +418,9 @@ def rows_of(lists: Iterable[tuple[Trial, ...]]) -> dict[str, str]:
     seen: dict[tuple[str, str], dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for t in alone:
         seen[t.kind, t.dtype][t.words].add(t.outcome)
-    runs = {place for place, by_words in seen.items() if set().union(*by_words.values()) <= {RUNS, "0" + RUNS}}
+    runs = {
+        place for place, by_words in seen.items() if set().union(*by_words.values()) <= {RUNS, "0" + RUNS}
+    }
     for trials in several:
         blamed = {(t.kind, t.dtype): t for t in trials if (t.kind, t.dtype) not in runs}
         if len(blamed) == 1:
@@ -477,7 +497,9 @@ def try_all(names: list[str], jobs: int, like: Mapping[str, Any]) -> dict[str, A
 
     An entry whose samples come to the same as in another release is not looked at any further.
     """
-    own = dict(tqdm(each(came_of, names, jobs), total=len(names), unit="operator", smoothing=0)) if like else {}
+    own = (
+        dict(tqdm(each(came_of, names, jobs), total=len(names), unit="operator", smoothing=0)) if like else {}
+    )
     same = {name: like[name] for name in names if name in like and like[name]["came"] == own.get(name)}
     found: dict[str, Any] = dict(same)
     rest = [name for name in names if name not in same]
@@ -490,7 +512,9 @@ def came_of(entry: Entry) -> str:
     """What came of the samples, and the dtypes that the entry takes on CUDA."""
     samples = [(s, getattr(torch, s.entry)) for s in samples_of(entry) if s.form == "dtype"]
     letters = [letter_of(real) if (real := outcome(s, sizes_at(s, {}))) else "-" for s, _ in samples]
-    cuda = [d for d in DTYPES if entry.info is not None and entry.info.supports_dtype(getattr(torch, d), "cuda")]
+    cuda = [
+        d for d in DTYPES if entry.info is not None and entry.info.supports_dtype(getattr(torch, d), "cuda")
+    ]
     return " ".join((*(f"{s.entry}{letter}" for (s, _), letter in zip(samples, letters, strict=True)), *cuda))
 
 
@@ -524,50 +548,63 @@ def refused(row: str) -> str:
     return " ".join(dtype for dtype, letter in zip(DTYPES, row, strict=True) if letter != RUNS) or "none"
 
 
+PAGE_TOP = """# Dtypes without a kernel
+
+Which dtypes an operator takes is asked of torch, for each release and each device. `tests/oracle/dtypes.py` writes
+this page, and `constraints/engine/kernels.json`, which a check goes by: the rows of the release that wrote a `.pt2`,
+else of the installed one, for the device of the tensors, or that of `--device` (`device="cuda"` in Python,
+`device = "cuda"` below `[tool.anyshape]`). `make dtypes` compares what a check says with eager torch.
+
+A row is of calls of one kind: with tensors of one dtype, or with others, which it names. It says of each dtype whether
+all such calls were refused, by which exception, and whether tensors without elements were, too. Of other calls it says
+nothing. The rows of CUDA are what torch's own database says: no call was made there.
+
+| device | release | rows | refused pairs |
+| --- | --- | --- | --- |
+"""
+PAGE_END = """
+On CUDA the dtypes of {known} operators are known. Of others, and of {untold}, a check says that they may be refused,
+and proves nothing; only float32 counts as taken by all.
+
+## What differs between releases
+
+| device | release | calls | refused there | refused in {newest} |
+| --- | --- | --- | --- | --- |
+"""
+
+
 def page(data: dict[str, Any]) -> str:
-    *older, newest = data["releases"]
-    cpu, cuda = data["cpu"], data["cuda"]
-    lines = [
-        "# Dtypes without a kernel",
-        "",
-        "Which dtypes an operator takes is asked of torch, for each release and each device. `make dtypes` writes",
-        "this page and `constraints/engine/kernels.json`, which a check goes by.",
-        "",
-        "| device | release | rows | refused pairs | learnt from |",
-        "| --- | --- | --- | --- | --- |",
-    ]
-    for device, source in (("cpu", "calls of tensors with and without elements"), ("cuda", "torch's own database: no call was made")):
+    *_, newest = data["releases"]
+    sums, differences = [], []
+    for device in DEVICES:
+        last = data[device]["rows"]
         for release in data["releases"]:
-            rows = {k: row for k, row in {**data[device]["rows"], **data[device]["changed"].get(release, {})}.items() if row != NOTHING}
-            pairs = sum(len(row) - row.count(RUNS) for row in rows.values())
-            lines.append(f"| {device} | {release} | {len(rows):,} | {pairs:,} | {source} |")
-    lines += [
-        "",
-        f"On CUDA {len(cuda['known'].split())} operators are known; of others, and of {', '.join(sorted(UNTOLD))}, a check says",
-        "that they may be refused. A row is of calls of one kind: with tensors of one dtype, or with others named.",
-        "",
-        "## What differs between releases",
-        "",
-        "| device | release | calls | refused there | refused in " + newest + " |",
-        "| --- | --- | --- | --- | --- |",
-    ]
-    for device, told in (("cpu", cpu), ("cuda", cuda)):
-        for release in older:
-            for kind, row in told["changed"].get(release, {}).items():
-                lines.append(f"| {device} | {release} | `{kind}` | {refused(row)} | {refused(told['rows'].get(kind, NOTHING))} |")
-    return "\n".join(lines) + "\n"
+            changed = data[device]["changed"].get(release, {})
+            own = [row for row in {**last, **changed}.values() if row != NOTHING]
+            pairs = sum(len(row) - row.count(RUNS) for row in own)
+            sums.append(f"| {device} | {release} | {len(own):,} | {pairs:,} |\n")
+            for kind, row in changed.items():
+                now = refused(last.get(kind, NOTHING))
+                differences.append(f"| {device} | {release} | `{kind}` | {refused(row)} | {now} |\n")
+    known = len(data["cuda"]["known"].split())
+    end = PAGE_END.format(known=known, untold=", ".join(sorted(UNTOLD)), newest=newest)
+    return PAGE_TOP + "".join(sums) + end + "".join(differences)
 
 
 # ---- the rules beside torch
 
 
 def compared(entry: Entry) -> list[tuple[str, str, str, str]]:
-    """For each dtype of the entry how the rules differ from torch in its first samples: what `judge` would call
-    it, what torch does, and what the rules say; nothing where they agree in all.
+    """For each dtype of the entry how the rules differ from torch in its first samples: what `judge` would
+    call it, what torch does, and what the rules say; nothing where they agree in all.
     """
     found = []
     for name in DTYPES if entry.name != OTHERS else ():
-        ways = [way for s in drawn(entry.info, getattr(torch, name), COMPARED) if (way := difference(s)) is not None]
+        ways = [
+            way
+            for s in drawn(entry.info, getattr(torch, name), COMPARED)
+            if (way := difference(s)) is not None
+        ]
         if ways:
             found.append((name, *next((way for way in ways if way[0]), ways[0])))
     return found
@@ -606,7 +643,9 @@ def main() -> None:
     parser.add_argument("command", choices=("try", "write", "compare"))
     parser.add_argument("files", nargs="*", type=Path)
     parser.add_argument("--op", action="append", help="only this entry of the databases; may be repeated")
-    parser.add_argument("--like", type=Path, help="trials of another release, which are taken where all is alike")
+    parser.add_argument(
+        "--like", type=Path, help="trials of another release, which are taken where all is alike"
+    )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     given = parser.parse_args()
     tqdm.monitor_interval = 0

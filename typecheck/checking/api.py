@@ -29,7 +29,7 @@ from .replay import Inconclusive
 from .rule_packages import packaged_rule
 from .sources import Source, source_of
 from .suspicions import suspected
-from .target import Target, TargetError, resolve
+from .target import Target, TargetError, known_device, resolve
 from .trial import Trial, Witnesses, show
 
 if TYPE_CHECKING:
@@ -58,7 +58,8 @@ def check(
     - `second_solver`: another solver, `"cvc5"`, that is asked all on which the verdict rests. Where it
       contradicts, the verdict is `unknown`; `Report.second_opinion` has what it says.
     - `device`: the type of the device that the program is to run on, `"cpu"` or `"cuda"`, since their kernels
-      take different dtypes. Where it is left out, it is that of the target's tensors.
+      take different dtypes. Where it is left out, it is that of the target's tensors. Repairs are not looked
+      for where it is given.
 
     Raises SpecError where the spec or an assumption cannot be used, TargetError where the target cannot.
     """
@@ -67,7 +68,7 @@ def check(
         second_solver=second_solver, device=device,
     )  # fmt: skip
     report = suspected(found.report, found.system, suspect)
-    if not repairs or found.target.kind != "python":
+    if not repairs or found.target.kind != "python" or device is not None:  # repairs are tried here
         return report
     from ..repairs import repaired
 
@@ -111,8 +112,6 @@ def examine(
         from .second_solver import named, reviewed
 
         named(second_solver)
-    if device is not None and device not in DEVICES:
-        raise TargetError(f"{device!r} is no device; known are {', '.join(DEVICES)}")
     clock = Clock(progress or _silent, budget_s)
     rules = default_rules() if rules is None else rules
     asked = question(target, inputs, assume, clock, replay=replay, rules=rules, ways=ways, device=device)
@@ -159,6 +158,7 @@ def question(
     """The part of a check that needs the program itself, and `source_of` with the rest. Raises what `check`
     raises.
     """
+    known_device(device)
     with clock.step("load"):
         spec = None if inputs is None else parse_spec(inputs, assume)
         found = resolve(target, [str(d.path[0]) for d in spec.inputs] if spec else ())
