@@ -191,6 +191,8 @@ def lu_unpack(
     """
     batch, n, m = _matrix(c, LU_data, "LU")
     k = minimum(n, m)
+    if unpack_data and LU_data.dtype in ("uint16", "uint32", "uint64"):
+        c.require(eq(LU_data.numel, 0), f"LU is not unpacked of {LU_data.dtype}", NotImplementedError)
     if unpack_pivots:
         if LU_pivots.dtype not in (None, "int32"):
             c.refuse(f"pivots are int32, not {LU_pivots.dtype}")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import json
 import warnings
 from collections.abc import Callable
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -96,8 +96,9 @@ def test_dtypes_are_taken_where_there_are_kernels(op: str) -> None:
 
 def test_what_may_have_no_elements_is_told() -> None:
     report = check(lambda x: torch.lerp(x, x, 0.5), "x: int64[n]", "0 <= n", replay=False)
-    assert report.verdict == "refined"
-    assert report.accepts.text == "n = 0"
+    assert report.verdict == "refuted"  # torch refuses an empty one, too
+    with pytest.raises(NotImplementedError):
+        torch.lerp(torch.empty(0, dtype=torch.int64), torch.empty(0, dtype=torch.int64), 0.5)
 
 
 # ---- the table
@@ -114,16 +115,21 @@ def test_rows_are_of_all_dtypes_and_known_letters() -> None:
 
 
 def test_a_release_without_rows_goes_by_the_one_before_it() -> None:
-    first, *_, last = kernels.releases()
+    first, last = kernels.releases()[0], kernels.releases()[-1]
     assert kernels_of("cpu") is kernels_of("cpu", last) is kernels_of("cpu", "99.0.1+cu130")
     assert kernels_of("cpu", "1.0") is kernels_of("cpu", first)
     assert kernels_of("mps") is None
 
 
-SAMPLED = [*dtypes.operators()[::23], "nn_functional_interpolate_nearest", "index_reduce_amax", "lu_unpack"]
+SAMPLED = [*dtypes.operators()[::23], "nn_functional_interpolate_nearest", "special_erfcx", "lu_unpack"]
+BY_ARGUMENTS = {
+    "nn_functional_adaptive_avg_pool1d": "an output of size 1 is a mean, which takes complex numbers",
+    "linalg_lu_solve": "of int32 the pivots are, too, so that no other dtype shows that the call is right",
+}
+"""Where the table says less than torch refuses."""
 
 
-@pytest.mark.parametrize("name", [name for name in SAMPLED if name != dtypes.OTHERS])
+@pytest.mark.parametrize("name", [name for name in SAMPLED if name not in (dtypes.OTHERS, *BY_ARGUMENTS)])
 def test_the_rules_and_torch_agree_on_dtypes(name: str) -> None:
     wrong = [
         (dtype, *way) for dtype, *way in dtypes.compared(entries()[name]) if way[0] in ("accepts", "refuses")
@@ -169,7 +175,9 @@ def test_an_unknown_device_is_told() -> None:
 # ---- releases
 
 
-def test_a_saved_program_goes_by_the_release_that_wrote_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_saved_program_goes_by_the_release_that_wrote_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     asked: list[tuple[str, str | None]] = []
 
     def of(device: str, release: str | None = None) -> Kernels | None:
@@ -182,9 +190,8 @@ def test_a_saved_program_goes_by_the_release_that_wrote_it(monkeypatch: pytest.M
 
     monkeypatch.setattr("anyshape.tracer.readers.graph.kernels_of", of)
     exported = torch.export.export(Airy(), (torch.ones(3),))
-    file = io.BytesIO()
-    torch.export.save(exported, file)
-    traced = pt2.read(io.BytesIO(file.getvalue()))
+    torch.export.save(exported, tmp_path / "airy.pt2")
+    traced = pt2.read(tmp_path / "airy.pt2")
     assert (traced.device, traced.release) == ("cpu", torch.__version__)
     graph.system(traced, default_rules)
     graph.system(traced, default_rules, device="cuda")

@@ -193,7 +193,15 @@ def others(dtype: torch.dtype) -> Iterator[Sample]:
         (torch.nn.functional.interpolate, (x[None], 3), {"mode": "bilinear"}),
         (torch.nn.functional.interpolate, (x[None], 3), {"mode": "bicubic"}),
         (torch.nn.functional.interpolate, (x[None, None], 3), {"mode": "trilinear"}),
+        (torch.nn.functional.interpolate, (x[None, None], 3), {"mode": "nearest"}),
+        (torch.nn.functional.adaptive_avg_pool1d, (x, 1), {}),  # a mean, by another kernel
+        (torch.nn.functional.adaptive_avg_pool2d, (x, 1), {}),
+        (torch.nn.functional.adaptive_avg_pool3d, (x[None], 1), {}),
         (torch.nn.functional.fold, (x[:1], (2, 2), 1), {}),
+        (torch.nn.functional.unfold, (x[None], 1), {}),
+        (torch.unique, (x,), {}),
+        (torch.unique_consecutive, (x,), {}),
+        (torch.searchsorted, (x[0, 0], x[0, 0]), {}),
     )
     for number, (call, args, kwargs) in enumerate(calls):
         yield Sample(name_of(dtype), "dtype", number, call, args, kwargs)
@@ -316,6 +324,8 @@ def trials_of(
         return
     control = next((c for c in controls(sample, dtype) if isinstance(outcome(c, whole), Ran)), None)
     if control is None:
+        if isinstance(real, Refused) and "not implemented for '" in real.reason:  # of no other call
+            yield shown
         return
     yield shown
     if len(calls) != 1:
@@ -440,14 +450,20 @@ def rows_of(lists: Iterable[tuple[Trial, ...]]) -> dict[str, str]:
 
 
 def letter(outcomes: set[str]) -> str:
-    """One letter for several refusals, some of them perhaps of empty tensors."""
-    errors = {o for o in outcomes if not o.startswith("0")}
-    if not errors:
+    """One letter for several outcomes, none of them a run with elements.
+
+    Where tensors without elements are refused, and none runs, those with elements are, too.
+    """
+    some = {o for o in outcomes if not o.startswith("0")}
+    empty = {o.removeprefix("0") for o in outcomes - some}
+    if not some and RUNS in empty:
         return RUNS
+    errors = some | empty - {RUNS}
     error = errors.pop() if len(errors) == 1 else "R"  # a NotImplementedError is a RuntimeError
-    empty = {o == "0" + RUNS for o in outcomes if o.startswith("0")}
-    ways = next(ways for ways in ERRORS if ways[0] == error)
-    return ways[2] if len(empty) != 1 else ways[1] if empty == {True} else ways[0]
+    always, unless_empty, perhaps = next(ways for ways in ERRORS if ways[0] == error)
+    if RUNS not in empty:
+        return always if empty else perhaps
+    return unless_empty if empty == {RUNS} else perhaps
 
 
 # ---- each entry in a process of its own, which may die
@@ -467,8 +483,9 @@ def each(work: Any, names: list[str], jobs: int) -> Iterator[tuple[str, Any]]:
         for pipe in wait([*busy], timeout=1.0):
             name, process = busy.pop(pipe)
             try:
-                if isinstance(came := pipe.recv(), str):
-                    print(name, came, file=sys.stderr)
+                came, failed = pipe.recv()
+                if failed:
+                    print(name, failed, file=sys.stderr)
                 else:
                     yield name, came
             except EOFError:
@@ -480,9 +497,9 @@ def _worker(work: Any, name: str, pipe: Any) -> None:
     with open(os.devnull, "w") as nowhere:  # torch warns from C++, once per call and more
         os.dup2(nowhere.fileno(), 2)
     try:
-        pipe.send(work(entries().get(name, Entry(name))))
+        pipe.send((work(entries().get(name, Entry(name))), ""))
     except Exception:  # noqa: BLE001 - a defect of the harness is told as one, with its place
-        pipe.send(traceback.format_exc())
+        pipe.send((None, traceback.format_exc()))
 
 
 # ---- commands
