@@ -450,7 +450,7 @@ def hardtanh(
     c: Context, input: Tensor, min_val: Value = -1, max_val: Value = 1, inplace: Value = False
 ) -> Tensor:
     """[*a] -> [*a]; unsigned numbers are between limits that are not negative"""
-    if input.dtype == "uint8" and any(isinstance(v, int | float) and v < 0 for v in (min_val, max_val)):
+    if input.dtype == "uint8" and any(isinstance(v, int | float) and v <= -1 for v in (min_val, max_val)):
         c.refuse("hardtanh has negative limits, and unsigned numbers")
     return pointwise(c, "x==x", input, operation="hardtanh")
 

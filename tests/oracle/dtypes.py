@@ -567,20 +567,25 @@ def refused(row: str) -> str:
 
 PAGE_TOP = """# Dtypes without a kernel
 
-Which dtypes an operator takes is asked of torch, for each release and each device. `tests/oracle/dtypes.py` writes
-this page, and `constraints/engine/kernels.json`, which a check goes by: the rows of the release that wrote a `.pt2`,
+Which dtypes an operator takes is asked of torch, for each release and each device.
+`tests/oracle/dtypes.py` writes
+this page, and `constraints/engine/kernels.json`, which a check goes by: the rows of the release that
+wrote a `.pt2`,
 else of the installed one, for the device of the tensors, or that of `--device` (`device="cuda"` in Python,
 `device = "cuda"` below `[tool.anyshape]`). `make dtypes` compares what a check says with eager torch.
 
-A row is of calls of one kind: with tensors of one dtype, or with others, which it names. It says of each dtype whether
-all such calls were refused, by which exception, and whether tensors without elements were, too. Of other calls it says
+A row is of calls of one kind: with tensors of one dtype, or with others, which it names. It says of each
+dtype whether
+all such calls were refused, by which exception, and whether tensors without elements were, too. Of other
+calls it says
 nothing. The rows of CUDA are what torch's own database says: no call was made there.
 
 | device | release | rows | refused pairs |
 | --- | --- | --- | --- |
 """
 PAGE_END = """
-On CUDA the dtypes of {known} operators are known. Of others, and of {untold}, a check says that they may be refused,
+On CUDA the dtypes of {known} operators are known. Of others, and of {untold}, a check says that they may
+be refused,
 and proves nothing; only float32 counts as taken by all.
 
 ## What differs between releases
