@@ -50,7 +50,7 @@ def test_all_keys(file: Path) -> None:
     assert project.root == file.parent
     assert project.jobs == (
         ConfiguredJob(
-            "models/unet.py:UNet", ("x: float32[b, 3, h, w]",), MULTIPLES, 60.0, False, MIXED, "cvc5"
+            "models/unet.py:UNet", ("x: float32[b, 3, h, w]",), MULTIPLES, 60.0, False, MIXED, "cvc5", "cuda"
         ),
         ConfiguredJob("saved.pt2", None, (), 5.0, True, MIXED, "cvc5", "cuda"),
     )
