@@ -6,7 +6,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 PACKAGES := constraints solver tracer typecheck
 
-.PHONY: help demo test test-all lint oracle coverage fuzz bench bench-check bench-baseline zoo host-diff compat clean
+.PHONY: help demo test test-all lint oracle coverage dtypes fuzz bench bench-check bench-baseline zoo host-diff compat clean
 
 help: ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -38,6 +38,10 @@ oracle: .venv/installed-dev ## hold every operator to torch's own samples
 
 coverage: .venv/installed-dev ## the same, and write docs/coverage.md anew
 	$(BIN)/python tests/oracle/run.py --write
+
+# `DTYPES="--op add"` passes options on. tests/oracle/dtypes.py says how the table is made of the releases of torch.
+dtypes: .venv/installed-dev ## the operators and dtypes at which the rules differ from torch
+	$(BIN)/python tests/oracle/dtypes.py compare $(DTYPES)
 
 # `FUZZ="--programs 20000 --seed 7 --jobs 2 --only contents,casts"` passes options on.
 fuzz: .venv/installed-dev ## random programs, checked and judged by eager PyTorch, into build/fuzz/

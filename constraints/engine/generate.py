@@ -80,7 +80,7 @@ from ..terms.formula import (
 from ..terms.intervals import Bounds
 from ..terms.rows import Deeper
 from .collector import collector_at_rest
-from .kernels import require_kernel, require_maker
+from .kernels import Kernels, require_kernel
 from .known import Known, exactly
 from .lifting import (
     Named,
@@ -354,8 +354,8 @@ class Generator:
     storage: tuple[Dim, Dim] | None = None
     lying: Callable[[Tensor], Formula | None] = nowhere
     """The answer of `memory_of` for the tensor of the next call."""
-    on_cpu: bool = False
-    """Whether the CPU's kernels run the program; they do not support all dtypes."""
+    kernels: Kernels | None = None
+    """The kernels that run the program, if they are known; they do not support all dtypes."""
     repeatable: bool = False
     """Whether the result was the only output of the last call."""
     _unchecked: Formula = False
@@ -935,15 +935,13 @@ class Generator:
         return copies
 
     def _applied(self, rule: Rule, op: str, named: dict[str, Any]) -> Value:
-        if self.on_cpu:
-            require_kernel(self, op, named)
         self._unchecked = False
         decided = len(self.said.unbacked)
         result = rule(self, named)
         fresh = [*self.said.unbacked][decided:] if len(self.said.unbacked) > decided else ()
         counts = [sym(name) for name in fresh if not name.startswith("true_")] if fresh else ()
-        if self.on_cpu:
-            require_maker(self, op, result)
+        if self.kernels is not None:
+            require_kernel(self, self.kernels, op, named, result)
         require_elements(self, op, named, result, self._unchecked)
         contents, at_least = self.contents, self.bounds.at_least
         result = with_elements(op, named, result, at_least, contents.is_free, self._usual_of)
@@ -1133,13 +1131,14 @@ def generate(
     *,
     chooser: Callable[[Formula], bool | None] = lambda _: None,
     fallback: Callable[[int], tuple[Value, ...]] = lambda _: (),
+    kernels: Kernels | None = None,
 ) -> Generated:
     """Applies the rules to every node, in order.
 
     For a graph from a trace, `chooser` returns the trace's answer to a condition on which the kind of a
     result depends, and `fallback` the types that it recorded for the results of a node that no rule covers.
     """
-    generator = Generator(rules, domain)
+    generator = Generator(rules, domain, kernels=kernels)
     generator.follow(program.inputs, program.nodes)
     values, contents = generator.said.values, generator.contents
     for i in program.inputs:

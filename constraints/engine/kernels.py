@@ -1,86 +1,203 @@
-"""The dtypes that operators have no CPU kernel for, where only the missing kernel refuses the call."""
+"""The dtypes that operators have no kernel for, by release of torch and by device.
+
+`kernels.json` has a row per kind of calls, made by `tests/oracle/dtypes.py` from calls that torch was asked
+to make. It says something of calls like those alone: with tensors of one dtype, or of the same several.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 from typing import Any, Final
 
-from ..ir.language import Context, Tensor
-from ..ir.release import Release
-from ..terms.formula import le
+from ..ir.dtypes import category
+from ..ir.language import Context, Tensor, tensors
+from ..ir.release import Release, release_of
+from ..terms.formula import Formula, any_of, le
 from ..terms.rows import row_of
 
-_SMALL: Final = "uint8 int8 int16 int32"
-_SIGNED: Final = "int8 int16 int32 int64"
-_WHOLE: Final = f"{_SMALL} int64"
-_COMPLEX: Final = "complex64 complex128"
-_HALF: Final = "float16 bfloat16"
+DTYPES: Final = (
+    *"float16 bfloat16 float32 float64 complex64 complex128".split(),
+    *"int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool".split(),
+)
+"""The dtypes of the letters of a row."""
 
-_ROWS: Final[Mapping[str, str]] = {
-    "max_pool1d": f"bool {_WHOLE} {_COMPLEX}",
-    "max_pool2d max_pool3d": f"bool {_COMPLEX}",
-    "avg_pool1d avg_pool2d": f"bool {_SMALL} {_COMPLEX}",
-    "avg_pool3d": f"bool {_SMALL} {_HALF} {_COMPLEX}",
-    "adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d": f"bool {_WHOLE} {_COMPLEX}",
-    "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d": f"bool {_WHOLE}",
-    "max_unpool2d": f"bool {_WHOLE} {_COMPLEX}",
-    "upsample_nearest1d upsample_nearest2d upsample_nearest3d": f"bool {_SIGNED} {_COMPLEX}",
-    "_upsample_nearest_exact2d": f"bool {_SIGNED} {_COMPLEX}",
-    "upsample_linear1d upsample_trilinear3d": f"bool {_WHOLE} {_COMPLEX}",
-    "upsample_bilinear2d upsample_bicubic2d": f"bool {_SIGNED} {_COMPLEX}",
-    "grid_sampler": f"bool {_WHOLE} {_COMPLEX}",
-    "conv1d conv2d": "bool",
-    "conv_transpose1d": f"bool {_SMALL}",
-    "im2col col2im": _WHOLE,
-    "cdist quantile fft_fft fft_ifft fft_rfft": _HALF,
-    "_unique2 _unique_consecutive dropout alpha_dropout": _COMPLEX,
-    "searchsorted bucketize": f"bool {_COMPLEX}",
-    "cross": "bool",
-    "lerp": f"bool {_WHOLE}",
-    "hardtanh": "uint8",
+DEVICES: Final = ("cpu", "cuda")
+"""The types of devices that something is known of."""
+
+RUNS: Final = "."
+"""The letter of a dtype of which nothing is said."""
+ERRORS: Final = {
+    "Nnm": NotImplementedError,
+    "Rrq": RuntimeError,
+    "Tts": TypeError,
+    "Vvw": ValueError,
+    "Iij": IndexError,
 }
+"""The letters of a refusal by an exception: also of empty tensors, but of these, and perhaps of these."""
+OPERANDS: Final = frozenset("input self other exponent min max end n x elements test_elements".split())
+"""Names of parameters whose numbers, as tensors, have a say in the dtype of the result."""
+_NO_WORDS: Final = frozenset("dtype out_dtype device layout memory_format equation generator".split())
+"""Names of parameters whose texts select no kernel."""
+_KINDS: Final = {bool: 0, int: 1, float: 2, complex: 3}
 
-WITHOUT: Final[Mapping[str, frozenset[str]]] = {
-    op: frozenset(dtypes.split()) for ops, dtypes in _ROWS.items() for op in ops.split()
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """How torch refuses a dtype: always, unless a tensor is `empty`, or, where that is None, perhaps then."""
+
+    error: type[Exception]
+    empty: bool | None
+
+
+REFUSALS: Final[Mapping[str, Refusal]] = {
+    letter: Refusal(error, empty)
+    for letters, error in ERRORS.items()
+    for letter, empty in zip(letters, (False, True, None), strict=True)
 }
-"""For each operator, the dtypes of its first tensor that no kernel accepts."""
-_UNTIL: Final[Mapping[str, Release]] = dict.fromkeys(("dropout", "alpha_dropout", "hardtanh"), (2, 15))
-"""The operators among them that have these kernels since a release of torch."""
-_MAKERS: Final[Mapping[str, tuple[str, int]]] = {
-    "rand rand_like": (f"bool {_WHOLE}", -1),
-    "randn randn_like normal": (f"bool {_WHOLE}", 0),
-    "randint randint_like": (_COMPLEX, -1),
-    "randperm arange": (f"bool {_COMPLEX}", -1),
-    "linspace logspace": ("bool", 1),
-    "tril_indices triu_indices": (f"bool uint8 int8 int16 {_HALF} float32 float64 {_COMPLEX}", -1),
-}
-MADE_WITHOUT: Final[Mapping[str, tuple[frozenset[str], int]]] = {
-    op: (frozenset(dtypes.split()), few)
-    for ops, (dtypes, few) in _MAKERS.items()
-    for op in ops.split()
-}
-"""Operator -> the dtypes of results that no kernel makes, and how many elements need none, if any do."""
-_NO_KERNEL: Final[Mapping[str, type[Exception]]] = dict.fromkeys(("randint", "randint_like"), RuntimeError)
+"""Refusals by the letters of rows."""
 
 
-def require_maker(c: Context, op: str, result: Any) -> None:
-    """Refuses a result of a dtype that no kernel makes."""
-    without, few = MADE_WITHOUT.get(op, (frozenset(), 0))
-    if isinstance(result, Tensor) and result.dtype in without:
-        told = f"{op} has no kernel for {result.dtype}"
-        c.require(le(result.numel, few), told, _NO_KERNEL.get(op, NotImplementedError))
+@dataclass(frozen=True, slots=True)
+class Kernels:
+    """What the kernels of a device refuse."""
+
+    device: str
+    rows: Mapping[str, Mapping[str, Refusal]]
+    """Dtype -> refusal, by the `kind` of calls, or by this and their `words`."""
+    suspects: Mapping[str, frozenset[str]]
+    """The dtypes of which any row of an operator has a refusal."""
+    known: frozenset[str] | None = None
+    """The operators of which it is known what they take, where others are not; None for all."""
+    untold: frozenset[str] = frozenset()
+    """The dtypes of which that is known of none."""
+
+    @classmethod
+    def of(
+        cls,
+        device: str,
+        rows: Mapping[str, str],
+        known: frozenset[str] | None = None,
+        untold: frozenset[str] = frozenset(),
+    ) -> Kernels:
+        refusals = {
+            kind: {
+                dtype: REFUSALS[letter] for dtype, letter in zip(DTYPES, row, strict=True) if letter != RUNS
+            }
+            for kind, row in rows.items()
+        }
+        suspects: dict[str, frozenset[str]] = {}
+        for kind, row in refusals.items():
+            op = kind.partition(" ")[0].removesuffix(">")
+            suspects[op] = suspects.get(op, frozenset()) | row.keys()
+        return cls(device, refusals, suspects, known, untold)
+
+    def refusal(self, op: str, named: Mapping[str, Any], result: Any) -> Refusal | None:
+        """Returns how a call is refused for its dtype; None where nothing is known to refuse it."""
+        suspects = self.suspects.get(op)
+        if suspects is None or (dtype := dtype_of(named, result)) not in suspects:
+            return None
+        kind = kind_of(op, dtype, named)
+        row = self.rows.get(kind)
+        if row is None or dtype not in row:
+            row = self.rows.get(kind + words_of(named))
+        return None if row is None else row.get(dtype)
 
 
-def require_kernel(c: Context, op: str, named: Mapping[str, Any]) -> None:
-    """Refuses a tensor whose dtype no kernel accepts, unless it may be empty, when no kernel may be called.
+def dtype_of(named: Mapping[str, Any], result: Any) -> str | None:
+    """Returns the dtype that a call asks for, else that of its first tensor, else that of its result."""
+    if type(asked := named.get("dtype")) is str:
+        return asked
+    for value in named.values():
+        if type(value) is Tensor:
+            return value.dtype
+        if type(value) is tuple:
+            for tensor in tensors(value):
+                return tensor.dtype
+    return next((tensor.dtype for tensor in tensors(result)), None)
+
+
+def kind_of(op: str, dtype: str | None, named: Mapping[str, Any]) -> str:
+    """Returns the operator, and what is of another dtype in the call: tensors, and numbers that are operands.
+
+    With `>` where the call has no tensors, or asks for a dtype: then its result is of the dtype.
     """
-    without = WITHOUT.get(op)
-    if without is None or (op in _UNTIL and c.since(*_UNTIL[op])):
+    if type(named.get("dtype")) is str or next(tensors((*named.values(),)), None) is None:
+        return f"{op}>"
+    others = set()
+    for name, value in named.items():
+        for tensor in tensors(value):
+            if tensor.dtype != dtype:
+                others.add(f" {name}:{tensor.dtype}")
+        if name in OPERANDS and (kind := _KINDS.get(type(value))) and kind > category(dtype or ""):
+            others.add(f" {name}:{type(value).__name__}")
+    return op + "".join(sorted(others))
+
+
+def words_of(named: Mapping[str, Any]) -> str:
+    """Returns the texts among the arguments, such as a mode, which may select the kernel."""
+    given = (
+        f" {name}={value}" for name, value in named.items() if type(value) is str and name not in _NO_WORDS
+    )
+    return "".join(sorted(given))
+
+
+@cache
+def _data() -> Any:
+    return json.loads(files(__package__).joinpath("kernels.json").read_text())
+
+
+def releases() -> tuple[str, ...]:
+    """Returns the releases that there are rows for, the oldest first."""
+    return tuple(_data()["releases"])
+
+
+def kernels_of(device: str, release: Release | None = None) -> Kernels | None:
+    """Returns the kernels of a type of device in a release of torch.
+
+    Without a release, or for one that there are no rows for, they are those of the nearest before it, else of
+    the oldest. None for a device that nothing is known of.
+    """
+    known = releases()
+    if release is None:
+        return _kernels(device, known[-1])
+    before = (name for name in reversed(known) if (release_of(name) or release) <= release)
+    return _kernels(device, next(before, known[0]))
+
+
+@cache
+def _kernels(device: str, release: str) -> Kernels | None:
+    told = _data()[device] if device in DEVICES else None
+    if told is None:
+        return None
+    known = frozenset(told["known"].split()) if "known" in told else None
+    rows = {**told["rows"], **told["changed"].get(release, {})}
+    return Kernels.of(device, rows, known, frozenset(told.get("untold", "").split()))
+
+
+def require_kernel(c: Context, kernels: Kernels, op: str, named: Mapping[str, Any], result: Any) -> None:
+    """Refuses a call of a dtype that there is no kernel for."""
+    refusal = kernels.refusal(op, named, result)
+    if refusal is None:
+        if kernels.known is not None and _is_unknown(kernels, op, dtype_of(named, result)):
+            c.approximate(f"it is not known which dtypes {op} takes on {kernels.device}", "accept")
         return
-    tensor = next(value for value in named.values() if isinstance(value, Tensor))
-    if tensor.dtype not in without:
-        return
-    if not all(row_of(size) is not None or c.at_least(size, 1) for size in tensor.shape):
-        c.approximate(f"{op} has no kernel for {tensor.dtype}; empty tensors may not need one", "accept")
-        return
-    c.require(False, f"{op} has no kernel for {tensor.dtype}", NotImplementedError)
+    told = f"{op} does not take {dtype_of(named, result)} on {kernels.device}"
+    empty = _is_empty(c, (*named.values(), result)) if refusal.empty is not False else False
+    if refusal.empty is None and empty is not False:
+        c.approximate(f"{told}; empty tensors it may take", "accept", empty)
+    c.require(empty, told, refusal.error)
+
+
+def _is_unknown(kernels: Kernels, op: str, dtype: str | None) -> bool:
+    """Returns whether nothing says if the operator takes the dtype. All are taken to take float32."""
+    return dtype not in (None, "float32") and (dtype in kernels.untold or op not in (kernels.known or ()))
+
+
+def _is_empty(c: Context, values: Any) -> Formula:
+    """Returns the sizes at which a tensor has no elements; those of unknown rank are taken to have some."""
+    sizes = {size for tensor in tensors(values) for size in tensor.shape if row_of(size) is None}
+    return any_of(le(size, 0) for size in sizes if not c.at_least(size, 1))

@@ -329,7 +329,6 @@ UNARY: Final[dict[str, Rule]] = {
     **operators("x==x", "ceil floor trunc"),
     **operators("x==x", "relu relu6", "input", "inplace"),
     **operators("x==x", "threshold", "input", "threshold value inplace"),
-    **operators("x==x", "hardtanh", "input", "min_val max_val inplace"),
     **operators("====", "sgn _conj_physical"),
     **operators("====", "nan_to_num", "input", "nan posinf neginf"),
     **operators("ff=x", "deg2rad digamma erf erfc erfinv i0 lgamma rad2deg"),
@@ -445,6 +444,16 @@ def rsub(c: Context, input: Value, other: Value, alpha: Value = 1) -> Value:
 def rdiv(c: Context, input: Value, other: Value) -> Value:
     """[*a], [*b] -> [*broadcast(b, a)], which is b / a"""
     return div(c, other, input)
+
+
+def hardtanh(
+    c: Context, input: Tensor, min_val: Value = -1, max_val: Value = 1, inplace: Value = False
+) -> Tensor:
+    """[*a] -> [*a]; until torch 2.14 unsigned numbers are between limits that are not negative"""
+    below = any(isinstance(v, int | float) and v <= -1 for v in (min_val, max_val))
+    if input.dtype == "uint8" and below and not c.since(2, 15):
+        c.refuse("hardtanh has negative limits, and unsigned numbers")
+    return pointwise(c, "x==x", input, operation="hardtanh")
 
 
 def rpow(c: Context, input: Value, other: Value) -> Value:
@@ -936,6 +945,7 @@ CLAUSES: Final[dict[str, RuleFunction]] = {
     "resolve_neg": identity,
     "rfloordiv": swapped("floor_divide"),
     "round": round,
+    "hardtanh": hardtanh,
     "rpow": rpow,
     "rremainder": swapped("remainder"),
     "rrelu": rrelu,

@@ -15,7 +15,6 @@ from ..terms.dims import Dim, Term, minimum
 from ..terms.formula import all_of, any_of, eq, ge, ne
 from .common import axes, axis, broadcast, category, contiguous_strides, promote, rank_is
 
-LAPACK = frozenset({"float32", "float64", "complex64", "complex128"})
 REAL = {"complex32": "float16", "complex64": "float32", "complex128": "float64"}
 COMPLEX = {"float32": "complex64", "float64": "complex128"}
 
@@ -33,14 +32,9 @@ def _real(dtype: str | None) -> str | None:
 
 
 def _matrix(c: Context, tensor: Tensor, name: str = "A", square: bool = False) -> tuple[Shape, Dim, Dim]:
-    """`[*batch, n, m] -> (batch, n, m)`, of a dtype that LAPACK takes; n == m where the matrix must be
-    square.
-    """
+    """`[*batch, n, m] -> (batch, n, m)`; n == m where the matrix must be square."""
     if tensor.rank < 2:
         c.refuse(f"{name} must be a matrix or a batch of matrices, not {tensor}")
-    if tensor.dtype is not None and tensor.dtype not in LAPACK:
-        error = Exception if c.since(2, 15) else RuntimeError  # which differs from one function to the other
-        c.refuse(f"{name} must be float32, float64 or complex, not {tensor.dtype}", error)
     *batch, n, m = tensor.shape
     if square:
         c.require(eq(n, m), f"{name} must be square, but it is {n} by {m}")
@@ -115,8 +109,8 @@ def cholesky(c: Context, input: Tensor, upper: bool = False) -> Tensor:
     if c.since(2, 14):
         c.refuse("torch.cholesky was removed: torch.linalg.cholesky replaces it")
     empty = any_of(eq(d, 0) for d in input.shape)
-    if input.rank < 2 or input.dtype not in (None, *LAPACK):
-        c.require(empty, f"the matrix must be floating or complex, of rank 2 at least, not {input}")
+    if input.rank < 2:
+        c.require(empty, f"the matrix must be of rank 2 at least, not {input}")
     else:
         n, m = input.shape[-2:]
         c.require(any_of((eq(n, m), empty)), f"the matrix must be square, but it is {n} by {m}")
@@ -210,6 +204,8 @@ def lu_unpack(
     """
     batch, n, m = _matrix(c, LU_data, "LU")
     k = minimum(n, m)
+    if unpack_data and LU_data.dtype in ("uint16", "uint32", "uint64"):
+        c.require(eq(LU_data.numel, 0), f"LU is not unpacked of {LU_data.dtype}", NotImplementedError)
     if unpack_pivots:
         if LU_pivots.dtype not in (None, "int32"):
             c.refuse(f"pivots are int32, not {LU_pivots.dtype}")
@@ -277,9 +273,6 @@ def tensorinv(c: Context, A: Tensor, ind: int = 2) -> Tensor:
         c.refuse(f"ind is positive, not {ind}")
     if ind > A.rank:
         c.refuse(f"{A} has fewer than {ind} dims")
-    if A.dtype is not None and A.dtype not in LAPACK:
-        error = NotImplementedError if c.since(2, 15) else RuntimeError
-        c.refuse(f"A must be float32, float64 or complex, not {A.dtype}", error)
     n, m = A.shape[:ind], A.shape[ind:]
     c.require(eq(product(n), product(m)), f"a matrix of {product(n)} by {product(m)} is not square")
     return Tensor((*m, *n), A.dtype, Layout.UNKNOWN)
@@ -297,9 +290,6 @@ def tensorsolve(c: Context, A: Tensor, B: Tensor, dims: Any = None) -> Tensor:
         given = Tensor(tuple(A.shape[i] for i in order), A.dtype)
     if B.rank > given.rank:
         c.refuse(f"{A} has fewer dims than {B}")
-    for tensor in (A, B):
-        if tensor.dtype is not None and tensor.dtype not in LAPACK:
-            c.refuse(f"tensorsolve takes float32, float64 or complex, not {tensor.dtype}")
     if len({A.dtype, B.dtype} - {None}) > 1:
         c.refuse(f"tensorsolve takes tensors of one dtype, not {A.dtype} and {B.dtype}")
     n, m = product(given.shape[: B.rank]), given.shape[B.rank :]

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Callable
+from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 import torch.nn.functional as F
+from oracle import dtypes
+from oracle.samples import entries
 from torch import Tensor
 
-from anyshape.constraints.engine.kernels import WITHOUT
+from anyshape.constraints.engine import kernels
+from anyshape.constraints.engine.kernels import Kernels, kernels_of
+from anyshape.constraints.rules import default_rules
+from anyshape.tracer.readers import graph, pt2
 from anyshape.typecheck import check
+from anyshape.typecheck.checking.target import TargetError
 
 DTYPES = "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex64 complex128".split()
 
@@ -77,9 +86,9 @@ def runs(call: Callable[[Tensor], Any], dtype: str) -> bool:
     return True
 
 
-@pytest.mark.parametrize("op", sorted(WITHOUT))
+@pytest.mark.parametrize("op", sorted(CALLS))
 def test_dtypes_are_taken_where_there_are_kernels(op: str) -> None:
-    """The table refuses none that torch takes, and takes none that torch refuses."""
+    """No call is proved to run that torch refuses, and none refused that it runs."""
     for dtype in DTYPES:
         report = check(CALLS[op], f"x: {dtype}[2, 4]", replay=False)
         assert (report.verdict == "proved") == runs(CALLS[op], dtype), f"{dtype}: {report.to_text()}"
@@ -87,4 +96,103 @@ def test_dtypes_are_taken_where_there_are_kernels(op: str) -> None:
 
 def test_what_may_have_no_elements_is_told() -> None:
     report = check(lambda x: torch.lerp(x, x, 0.5), "x: int64[n]", "0 <= n", replay=False)
+    assert report.verdict == "refuted"  # torch refuses an empty one, too
+    with pytest.raises(NotImplementedError):
+        torch.lerp(torch.empty(0, dtype=torch.int64), torch.empty(0, dtype=torch.int64), 0.5)
+
+
+# ---- the table
+
+
+def test_rows_are_of_all_dtypes_and_known_letters() -> None:
+    data = json.loads(files(kernels.__package__).joinpath("kernels.json").read_text())
+    for device in kernels.DEVICES:
+        for rows in (data[device]["rows"], *data[device]["changed"].values()):
+            for kind, row in rows.items():
+                assert len(row) == len(kernels.DTYPES), kind
+                assert set(row) <= {kernels.RUNS, *kernels.REFUSALS}, kind
+    assert set(data["cpu"]["changed"]) <= set(kernels.releases())
+
+
+def test_a_release_without_rows_goes_by_the_one_before_it() -> None:
+    first, last = kernels.releases()[0], kernels.releases()[-1]
+    assert kernels_of("cpu") is kernels_of("cpu", last) is kernels_of("cpu", "99.0.1+cu130")
+    assert kernels_of("cpu", "1.0") is kernels_of("cpu", first)
+    assert kernels_of("mps") is None
+
+
+SAMPLED = [*dtypes.operators()[::23], "nn_functional_interpolate_nearest", "special_erfcx", "lu_unpack"]
+BY_ARGUMENTS = {
+    "nn_functional_adaptive_avg_pool1d": "an output of size 1 is a mean, which takes complex numbers",
+    "linalg_lu_solve": "of int32 the pivots are, too, so that no other dtype shows that the call is right",
+}
+"""Where the table says less than torch refuses."""
+
+
+@pytest.mark.parametrize("name", [name for name in SAMPLED if name not in (dtypes.OTHERS, *BY_ARGUMENTS)])
+def test_the_rules_and_torch_agree_on_dtypes(name: str) -> None:
+    wrong = [
+        (dtype, *way) for dtype, *way in dtypes.compared(entries()[name]) if way[0] in ("accepts", "refuses")
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("planted, kind", [("N" * len(kernels.DTYPES), "refuses"), ("", "accepts")])
+def test_a_wrong_row_does_not_go_unnoticed(planted: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = Kernels.of("cpu", {"special_airy_ai": planted} if planted else {})
+    monkeypatch.setattr("anyshape.tracer.recording.decisions.kernels_of", lambda device, release: wrong)
+    assert kind in {way for _, way, *_ in dtypes.compared(entries()["special_airy_ai"])}
+
+
+# ---- devices
+
+
+def bits(x: Tensor) -> Tensor:
+    return torch.special.airy_ai(x)
+
+
+def test_another_device_takes_other_dtypes() -> None:
+    def pooled(x: Tensor) -> Tensor:
+        return F.avg_pool3d(x, 1)
+
+    half = "x: float16[1, 2, 2, 2]"
+    assert check(pooled, half, replay=False).verdict == "refuted"
+    assert check(pooled, half, device="cuda", replay=False).verdict == "proved"
+    assert check(bits, "x: float16[n]", device="cuda", replay=False).verdict == "refuted"
+
+
+def test_what_is_not_known_of_a_device_is_approximate() -> None:
+    report = check(bits, "x: uint16[n]", device="cuda", replay=False)
+    assert report.verdict != "proved"
     assert "approximate" in {finding.code for finding in report.findings}
+
+
+def test_an_unknown_device_is_told() -> None:
+    with pytest.raises(TargetError, match="no device"):
+        check(bits, "x: [n]", device="gpu")
+
+
+# ---- releases
+
+
+def test_a_saved_program_goes_by_the_release_that_wrote_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked: list[tuple[str, str | None]] = []
+
+    def of(device: str, release: str | None = None) -> Kernels | None:
+        asked.append((device, release))
+        return kernels_of(device, release)
+
+    class Airy(torch.nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return torch.special.airy_ai(x)
+
+    monkeypatch.setattr("anyshape.tracer.readers.graph.kernels_of", of)
+    exported = torch.export.export(Airy(), (torch.ones(3),))
+    torch.export.save(exported, tmp_path / "airy.pt2")
+    traced = pt2.read(tmp_path / "airy.pt2")
+    assert (traced.device, traced.release) == ("cpu", torch.__version__)
+    graph.system(traced, default_rules)
+    graph.system(traced, default_rules, device="cuda")
+    assert asked == [("cpu", torch.__version__), ("cuda", torch.__version__)]

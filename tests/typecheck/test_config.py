@@ -20,6 +20,7 @@ budget = 60
 replay = false
 suspect = ["mixed-batch"]
 second-solver = "cvc5"
+device = "cuda"
 
 [[tool.anyshape.targets]]
 target = "models/unet.py:UNet"
@@ -49,9 +50,9 @@ def test_all_keys(file: Path) -> None:
     assert project.root == file.parent
     assert project.jobs == (
         ConfiguredJob(
-            "models/unet.py:UNet", ("x: float32[b, 3, h, w]",), MULTIPLES, 60.0, False, MIXED, "cvc5"
+            "models/unet.py:UNet", ("x: float32[b, 3, h, w]",), MULTIPLES, 60.0, False, MIXED, "cvc5", "cuda"
         ),
-        ConfiguredJob("saved.pt2", None, (), 5.0, True, MIXED, "cvc5"),
+        ConfiguredJob("saved.pt2", None, (), 5.0, True, MIXED, "cvc5", "cuda"),
     )
     assert project.ignore == {Code.APPROXIMATE: 5, Code.RAISES: 5}
     assert project.baseline == file.parent / "known.json"

@@ -60,8 +60,16 @@ def read(program: ExportedProgram) -> Traced:
             {str(term): (_bound(r.lower), _bound(r.upper)) for term, r in program.range_constraints.items()},
             guards_of(program),
             INSTALLED,
+            frozenset(_devices(program)),
         )
     )
+
+
+def _devices(program: ExportedProgram) -> Iterator[str]:
+    """Yields the types of the devices of the tensors of a program."""
+    for node in program.graph.nodes:
+        if isinstance(value := node.meta.get("val"), torch.Tensor):
+            yield value.device.type
 
 
 # ---- the signature

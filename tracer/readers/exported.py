@@ -93,6 +93,8 @@ class ExportedParts:
     guards: tuple[str, ...]
     release: Release | None = None
     """The release of torch that made it, None where it is not known."""
+    devices: frozenset[str] = frozenset()
+    """The types of the devices that its tensors are on."""
 
 
 def tensor(
@@ -177,8 +179,17 @@ def build(exported: ExportedParts) -> Traced:
     program = Program(tuple(builder.inputs), tuple(builder.nodes), outputs)
     spec = Spec(declared, _domain(declared))
     limits, unread = _limits(exported, spec)
-    example = _example(exported)
-    return Traced(program, spec, limits, unread, builder.recorded, example, release=exported.release)
+    devices = exported.devices or frozenset(("cpu",))
+    return Traced(
+        program,
+        spec,
+        limits,
+        unread,
+        builder.recorded,
+        _example(exported),
+        device=next(iter(devices)) if len(devices) == 1 else "",
+        release=exported.release,
+    )
 
 
 _GRAPH_AT: Final = frozenset(

@@ -21,6 +21,7 @@ from typing import Any, Final
 from msgspec import structs
 
 from ...constraints.engine.generate import BadCall, Rule, RuleFunction, Rules, generate
+from ...constraints.engine.kernels import kernels_of
 from ...constraints.ir.language import Constraint, Context, Dyn, Dynamic, Layout, Note, Number, Tensor, Value
 from ...constraints.ir.program import Argument, Node, Program, Ref
 from ...constraints.ir.release import Release
@@ -65,6 +66,8 @@ class Traced:
     """Limits of the trace, in words, on sizes that the spec does not mention."""
     release: Release | None = None
     """The release of torch that made the trace, None for the newest that is known."""
+    device: str = "cpu"
+    """The type of the device that its tensors are on; nothing where there are several."""
 
 
 def retype(traced: Traced, spec: Spec) -> Traced:
@@ -116,12 +119,14 @@ def retype(traced: Traced, spec: Spec) -> Traced:
         recorded=recorded,
         example=fitting.example,
         baked=fitting.baked,
+        device=traced.device,
         release=traced.release,
     )
 
 
-def system(traced: Traced, rules: Rules, spec: Spec | None = None) -> System:
-    """Returns the only path of a traced program under a spec, by default with the sizes of the trace itself.
+def system(traced: Traced, rules: Rules, spec: Spec | None = None, device: str | None = None) -> System:
+    """Returns the only path of a traced program under a spec, by default with the sizes of the trace itself,
+    and on the device of the trace.
 
     Its constraints of the kind `trace` state the limits of the trace beyond the requirements of the
     operators.
@@ -137,6 +142,7 @@ def system(traced: Traced, rules: Rules, spec: Spec | None = None) -> System:
         traced.spec.domain,
         chooser=lambda formula: _at(formula, traced.example),
         fallback=lambda node: _taken(traced, node),
+        kernels=kernels_of(device or traced.device, traced.release),
     )
     nodes = traced.program.nodes
     constraints = [_told(traced, constraint, nodes[constraint.node]) for constraint in said.constraints]

@@ -305,7 +305,15 @@ def _exported(data: Mapping[str, Any]) -> ExportedParts:
         {name: _range(bounds) for name, bounds in _get(data, "range_constraints", dict, {}).items()},
         tuple(_of(text, str) for text in _get(data, "guards_code", list, [])),
         release_of(data.get("torch_version")),
+        frozenset(_devices(written)),
     )
+
+
+def _devices(written: Any) -> Iterator[str]:
+    """Yields the types of the devices of the tensors of a graph."""
+    for data in _get(written, "tensor_values", dict).values():
+        device = _get(data, "device", dict, {})
+        yield _get(device, "type", str, "cpu")
 
 
 def _given(

@@ -18,6 +18,7 @@ import torch
 from ...constraints.contents.indices import NO_DATA, SAME_DATA
 from ...constraints.contents.outcomes.ranges import CLEAR, Outlook
 from ...constraints.engine.generate import Generator
+from ...constraints.engine.kernels import kernels_of
 from ...constraints.engine.lifting import bounded
 from ...constraints.ir.language import Tensor, Value
 from ...constraints.ir.program import Node, Origin
@@ -28,6 +29,7 @@ from ...constraints.terms.intervals import interval
 from ...constraints.terms.rows import Deeper, rank_of
 from ..bytecode.handlers import is_guarded
 from ..bytecode.origins import here
+from ..host.operators import INSTALLED
 from ..patches.stand_ins import AnotherSource, calls_builtins
 from ..recorder import Recorder
 from ..summaries.active import Calling
@@ -71,9 +73,10 @@ class Decisions(Recorder):
         super().__init__(spec.domain, assigned.oracle, generator)
         self.subject, self.spec = subject, spec
         self.device, self.names = subject.device, subject.names
-        self.kernels = "cpu" if subject.device.type == "meta" else subject.device.type
+        own = "cpu" if subject.device.type == "meta" else subject.device.type
+        self.kernels = assigned.device or own
         """The type of the device whose kernels run the program; the CPU for a model without data."""
-        self.generator.on_cpu = self.kernels == "cpu"
+        self.generator.kernels = kernels_of(self.kernels, INSTALLED)
         self.loops: Loops = Loops(self, plans)
         self.calls: Calls = Calls(self, isinstance(subject.target, torch.nn.Module))
         self.decided, self.until, self.along = assigned.decided, assigned.until, assigned.along

@@ -79,6 +79,7 @@ def record(
     along: Mapping[str, int] | None = None,
     progress: Callable[[int], None] | None = None,
     held: Held | None = None,
+    device: str | None = None,
 ) -> tuple[System, list[str]]:
     """Returns all paths of the target over the domain, and the names of model attributes that a run assigned.
 
@@ -86,7 +87,8 @@ def record(
     path for a reason other than sizes. The system is incomplete if the bounds on paths and seconds do not
     suffice. With more paths than `ways` (32), the paths of calls may be merged. With `along`, only the path
     that these sizes take is recorded. `held` has the objects that the target refers to, if they are known.
-    All of them are left unchanged.
+    All of them are left unchanged. `device` is the type of the device whose kernels are to run the program;
+    without it, that of the target's tensors.
     """
     bind(target, spec.inputs, lambda declared: declared)
     rules = rules.of_release(INSTALLED)
@@ -96,7 +98,7 @@ def record(
         contextlib.ExitStack() as rebound,
     ):
         return _recorded(
-            target, spec, rules, oracle, aliases, rebound, max_paths, budget_s, ways, along, progress
+            target, spec, rules, oracle, aliases, rebound, max_paths, budget_s, ways, along, progress, device
         )
 
 
@@ -112,6 +114,7 @@ def _recorded(
     ways: float | None,
     along: Mapping[str, int] | None,
     progress: Callable[[int], None] | None,
+    device: str | None,
 ) -> tuple[System, list[str]]:
     """As `record`, for a target whose tensors may be written into, as long as that is undone.
 
@@ -145,7 +148,7 @@ def _recorded(
             break
         until = started + budget_s * (1 if paths else 2)
         seed()
-        run = Recording(Assignment(subject, spec, rules, oracle, pending.pop(), plans, until, along))
+        run = Recording(Assignment(subject, spec, rules, oracle, pending.pop(), plans, until, along, device))
         try:
             with collector_at_rest():
                 paths.append(run.run())

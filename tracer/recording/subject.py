@@ -99,4 +99,6 @@ class Assignment:
     """
     along: Mapping[str, int] | None = None
     """The sizes whose path is taken; None where all paths are."""
+    device: str | None = None
+    """The type of the device that the program is to run on; None for that of its tensors."""
 

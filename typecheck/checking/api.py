@@ -30,7 +30,7 @@ from .replay import Inconclusive
 from .rule_packages import packaged_rule
 from .sources import Source, source_of
 from .suspicions import suspected
-from .target import Target, TargetError, resolve
+from .target import Target, TargetError, known_device, resolve
 from .trial import Trial, Witnesses, show
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 def check(
     target: Any, inputs: Inputs | None = None, assume: str | Iterable[str] = (), *, budget_s: float = 30.0,
     replay: bool = True, rules: Rules | None = None, repairs: bool = False, suspect: Collection[str] = (),
-    second_solver: str | None = None, progress: Progress | None = None,
+    second_solver: str | None = None, device: str | None = None, progress: Progress | None = None,
 ) -> Report:
     """For which of the declared inputs does the target run?
 
@@ -58,16 +58,19 @@ def check(
     - `suspect`: codes of suspicions to look for in addition to the usual ones, or `"all"` among them.
     - `second_solver`: another solver, `"cvc5"`, that is asked all on which the verdict rests. Where it
       contradicts, the verdict is `unknown`; `Report.second_opinion` has what it says.
+    - `device`: the type of the device that the program is to run on, `"cpu"` or `"cuda"`, since their kernels
+      take different dtypes. Where it is left out, it is that of the target's tensors. Repairs are not looked
+      for where it is given.
 
     Raises SpecError where the spec or an assumption cannot be used, TargetError where the target cannot, and
     ReleaseError, which is a TargetError, where anyshape does not know the installed torch.
     """
     found = examine(
         target, inputs, assume, budget_s=budget_s, replay=replay, rules=rules, progress=progress,
-        second_solver=second_solver,
+        second_solver=second_solver, device=device,
     )  # fmt: skip
     report = suspected(found.report, found.system, suspect)
-    if not repairs or found.target.kind != "python":
+    if not repairs or found.target.kind != "python" or device is not None:  # repairs are tried here
         return report
     from ..repairs import repaired
 
@@ -101,7 +104,7 @@ def examine(
     target: Any, inputs: Inputs | None = None, assume: str | Iterable[str] = (), *, budget_s: float = 30.0,
     replay: bool = True, rules: Rules | None = None, progress: Progress | None = None,
     trying: Callable[[Source], Source] | None = None, ways: float | None = None,
-    second_solver: str | None = None,
+    second_solver: str | None = None, device: str | None = None,
 ) -> Examined:
     """Does the work of `check`, and returns the report with the program and its constraints.
 
@@ -114,7 +117,7 @@ def examine(
         named(second_solver)
     clock = Clock(progress or _silent, budget_s)
     rules = default_rules() if rules is None else rules
-    asked = question(target, inputs, assume, clock, replay=replay, rules=rules, ways=ways)
+    asked = question(target, inputs, assume, clock, replay=replay, rules=rules, ways=ways, device=device)
     rules = rules.of_release(asked.source.release)
     found, source, spec, oracle, system, changed = (
         asked.target, asked.source, asked.spec, asked.oracle, asked.system, asked.changed,
@@ -156,16 +159,17 @@ class ReadTarget:
 @known_release()
 def question(
     target: Any, inputs: Inputs | None, assume: str | Iterable[str], clock: Clock, rules: Rules, *,
-    replay: bool = True, ways: float | None = None,
+    replay: bool = True, ways: float | None = None, device: str | None = None,
 ) -> ReadTarget:
-    """The part of a check that needs the program itself, and `source_of` with `ways`. Raises what `check`
+    """The part of a check that needs the program itself, and `source_of` with the rest. Raises what `check`
     raises.
     """
+    known_device(device)
     with clock.step("load"):
         spec = None if inputs is None else parse_spec(inputs, assume)
         found = resolve(target, [str(d.path[0]) for d in spec.inputs] if spec else ())
         require_known(found)
-        source = source_of(found, spec, assume, ways=ways)
+        source = source_of(found, spec, assume, ways=ways, device=device)
     with clock.turn(), clock.step("trace"):
         oracle = DomainOracle(source.spec.domain, Budget(clock.left))
         _has_inputs(source.spec, oracle)

@@ -39,10 +39,10 @@ class Source(Protocol):
 class PythonSource:
     """A Python program, recorded as it runs."""
 
-    def __init__(self, target: Target, spec: Spec, ways: float | None) -> None:
+    def __init__(self, target: Target, spec: Spec, ways: float | None, device: str | None) -> None:
         from ...tracer.host.operators import INSTALLED
 
-        self.target, self.spec, self.ways = target.value, spec, ways
+        self.target, self.spec, self.ways, self.device = target.value, spec, ways, device
         self._replayer = Replayer(self.target, spec)
         self.release = INSTALLED
 
@@ -65,6 +65,7 @@ class PythonSource:
                     ways=self.ways,
                     progress=tell,
                     held=self._replayer.held(),
+                    device=self.device,
                 )
         except DoesNotFit as error:
             raise TargetError(str(error), origin=error.origin) from None
@@ -78,8 +79,10 @@ class PythonSource:
 class TracedSource:
     """A traced program, live or saved: its graph is all that there is."""
 
-    def __init__(self, target: Target, spec: Spec | None, assume: str | Iterable[str]) -> None:
-        self.traced = _read(target)
+    def __init__(
+        self, target: Target, spec: Spec | None, assume: str | Iterable[str], device: str | None
+    ) -> None:
+        self.traced, self.device = _read(target), device
         if spec is None and assume:
             spec = parse_spec(write_spec(self.traced.spec), assume)
         self.spec, self.release = spec or self.traced.spec, self.traced.release
@@ -87,7 +90,7 @@ class TracedSource:
     def system(self, rules: Rules, oracle: DomainOracle, clock: Clock) -> tuple[System, list[str]]:
         self.rules = rules
         with clock.step("generate"):
-            self._system = graph_system(self.traced, rules, self.spec)
+            self._system = graph_system(self.traced, rules, self.spec, self.device)
         return self._system, []
 
     def run(self, values: Mapping[str, int], accepted: bool) -> Outcome:
@@ -99,7 +102,8 @@ class TracedSource:
         spec = at(self.spec, values)
         same = spec == self.spec  # it has no symbols
         try:
-            (path,) = (self._system if same else graph_system(self.traced, self.rules, spec)).paths
+            system = self._system if same else graph_system(self.traced, self.rules, spec, self.device)
+            (path,) = system.paths
         except ZeroDivisionError:
             return Inconclusive("the trace has a size that is divided by zero there")
         return path
@@ -124,15 +128,18 @@ def _read(target: Target) -> Traced:
 
 
 def source_of(
-    target: Target, spec: Spec | None, assume: str | Iterable[str], *, ways: float | None = None
+    target: Target, spec: Spec | None, assume: str | Iterable[str], *, ways: float | None = None,
+    device: str | None = None,
 ) -> Source:
-    """Builds the Source of a target; at most `ways` paths through a Python program are kept separate."""
+    """Builds the Source of a target; at most `ways` paths through a Python program are kept separate. The
+    `device` is that of the kernels; without it, that of the target's tensors.
+    """
     if target.kind == "recorded":
         from ..remote.recorded import RecordedSource
 
         return RecordedSource(target.value, spec, assume)
     if target.kind != "python":
-        return TracedSource(target, spec, assume)
+        return TracedSource(target, spec, assume, device)
     if spec is None:
         from .annotations import spec_of
 
@@ -142,4 +149,4 @@ def source_of(
 
         plain = quiet if not is_annotated(target.value) else told
         target = replace(target, value=plain(target.value))
-    return PythonSource(target, spec, ways)
+    return PythonSource(target, spec, ways, device)

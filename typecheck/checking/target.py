@@ -19,6 +19,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal, NoReturn
 
+from ...constraints.engine.kernels import DEVICES
 from ...constraints.ir.program import Origin
 from ...constraints.ir.spec_text import suggestion
 from ...tracer.host.interpreter import signature
@@ -33,6 +34,12 @@ class TargetError(ValueError):
         self.origin = origin or Origin()
         """The line of the user's own code that failed, where one did."""
         super().__init__(f"{problem}; {hint}" if hint else problem)
+
+
+def known_device(device: str | None) -> None:
+    """Raises TargetError for a device that nothing is known of."""
+    if device is not None and device not in DEVICES:
+        raise TargetError(f"{device!r} is no device; known are {', '.join(DEVICES)}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from ...constraints.engine.kernels import DEVICES
 from ...constraints.ir.spec_text import SpecError
 from ..checking.clock import Progress
 from ..checking.reading import Reading
@@ -68,6 +69,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--suspect", action="append", choices=names, metavar="CODE", default=[], help=help)
     parser.add_argument(
         "--second-solver", choices=("cvc5",), help="also put the deciding questions to a second solver"
+    )
+    parser.add_argument(
+        "--device", choices=DEVICES, help="the device to run on, whose kernels take some dtypes only"
     )
     forms = ("constraints", "smt2")
     parser.add_argument("--dump", choices=forms, help="print the constraint system instead of deciding it")
@@ -150,7 +154,8 @@ def _with_options(job: ConfiguredJob, options: argparse.Namespace) -> Configured
     suspect = tuple(dict.fromkeys((*job.suspect, *options.suspect)))
     second = options.second_solver or job.second_solver
     replay = job.replay and not options.no_run
-    return ConfiguredJob(job.target, job.inputs, job.assume, budget, replay, suspect, second)
+    device = options.device or job.device
+    return ConfiguredJob(job.target, job.inputs, job.assume, budget, replay, suspect, second, device)
 
 
 def _baseline(options: argparse.Namespace, project: Project | None) -> Baseline | None:

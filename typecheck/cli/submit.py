@@ -71,7 +71,10 @@ def packed(job: ConfiguredJob, tell: Progress, *, source: bool) -> Package:
     """Traces the target of a job here. Raises what `check` raises."""
     from ..remote.sending import package
 
-    return package(job.target, job.inputs, job.assume, source=source, budget_s=job.budget_s, progress=tell)
+    return package(
+        job.target, job.inputs, job.assume, source=source, budget_s=job.budget_s, progress=tell,
+        device=job.device,
+    )  # fmt: skip
 
 
 def submitted(
@@ -80,7 +83,7 @@ def submitted(
     """Asks the service about the target of a job."""
     return client.send(
         sent, budget_s=job.budget_s, replay=job.replay, suspect=job.suspect,
-        second_solver=job.second_solver, priority=priority,
+        second_solver=job.second_solver, device=job.device, priority=priority,
     )  # fmt: skip
 
 

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NoReturn, TypeVar
 
+from ...constraints.engine.kernels import DEVICES
 from ...constraints.ir.program import Origin
 from ...constraints.ir.spec_text import suggestion
 from ..checking.target import TargetError
@@ -49,6 +50,8 @@ class ConfiguredJob:
     """Suspicions to look for besides the usual ones."""
     second_solver: str | None = None
     """Another solver that is asked what it makes of the verdict."""
+    device: str | None = None
+    """The type of the device to run on; None for that of the target's tensors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +113,10 @@ class _ConfigReader:
         budget = table.get("budget", _seconds) or BUDGET_S
         suspect = table.get("suspect", _suspicions) or ()
         second = table.get("second-solver", _text)
-        default = ConfiguredJob("", (), (), budget, table.get("replay", _truth) is not False, suspect, second)
+        device = table.get("device", _device)
+        default = ConfiguredJob(
+            "", (), (), budget, table.get("replay", _truth) is not False, suspect, second, device
+        )
         baseline = table.get("baseline", _text)
         codes = table.get("ignore", _codes) or ()
         return Project(
@@ -134,6 +140,7 @@ class _ConfigReader:
             default.replay if replay is None else replay,
             default.suspect,
             default.second_solver,
+            default.device,
         )
 
     def line(self, key: str, number: int | None = None) -> int:
@@ -195,6 +202,12 @@ def _text(value: Any) -> str:
     return value
 
 
+def _device(value: Any) -> str:
+    if value not in DEVICES:
+        raise _Wrong(f"has to be one of {', '.join(DEVICES)}")
+    return str(value)
+
+
 def _texts(value: Any) -> tuple[str, ...]:
     parts = [value] if isinstance(value, str) else value
     if not isinstance(parts, list) or not all(isinstance(part, str) for part in parts):
@@ -243,7 +256,7 @@ def _suspicions(value: Any) -> tuple[str, ...]:
     return names
 
 
-KEYS: Final = ("targets", "ignore", "suspect", "baseline", "budget", "replay", "second-solver")
+KEYS: Final = ("targets", "ignore", "suspect", "baseline", "budget", "replay", "second-solver", "device")
 TARGET_KEYS: Final = ("target", "inputs", "assume", "budget", "replay")
 
 

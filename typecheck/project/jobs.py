@@ -40,6 +40,7 @@ def answer(job: ConfiguredJob, cache: Cache | None, tell: Progress | None = None
             repairs=job.replay,
             suspect=job.suspect,
             second_solver=job.second_solver,
+            device=job.device,
             progress=tell,
         )
     if cache is not None and reading.unchanged and worth_keeping(report):

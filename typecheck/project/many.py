@@ -107,7 +107,7 @@ def _checked(
 ) -> JobEnd:
     asked = Question(
         "check", job.inputs, job.assume, job.budget_s, job.replay,
-        suspect=job.suspect, second_solver=job.second_solver,
+        suspect=job.suspect, second_solver=job.second_solver, device=job.device,
     )  # fmt: skip
     question = asked.to_json()
     limits = CheckLimits(job.budget_s + grace_s, memory_mb)

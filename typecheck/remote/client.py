@@ -125,18 +125,19 @@ class AsyncClient:
     async def submit(
         self, target: Any, inputs: Inputs | None = None, assume: str | Iterable[str] = (), *,
         budget_s: float | None = None, source: bool = True, replay: bool = True, suspect: Iterable[str] = (),
-        second_solver: str | None = None, priority: Priority | None = None,
+        second_solver: str | None = None, device: str | None = None, priority: Priority | None = None,
     ) -> Submitted:
         """Asks for a check, and does not wait for it."""
-        sent = await self._call(partial(package, target, inputs, assume, source=source))
+        sent = await self._call(partial(package, target, inputs, assume, source=source, device=device))
         return await self.send(
             sent, budget_s=budget_s, replay=replay, suspect=suspect,
-            second_solver=second_solver, priority=priority,
+            second_solver=second_solver, device=device, priority=priority,
         )  # fmt: skip
 
     async def send(
         self, sent: Package, *, budget_s: float | None = None, replay: bool = True,
-        suspect: Iterable[str] = (), second_solver: str | None = None, priority: Priority | None = None,
+        suspect: Iterable[str] = (), second_solver: str | None = None, device: str | None = None,
+        priority: Priority | None = None,
     ) -> Submitted:
         """Asks for a check of a program that is packed already."""
         name, suspicions = sent.name[-200:], [*suspect]
@@ -151,6 +152,8 @@ class AsyncClient:
             fields["budget_s"] = str(budget_s)
         if second_solver is not None:
             fields["second_solver"] = second_solver
+        if device is not None:
+            fields["device"] = device
         files = {"model": ("model", sent.content, "application/octet-stream")}
         return _submitted(await self._json("POST", "/v1/checks", files=files, data=fields))
 

@@ -61,6 +61,7 @@ class Package:
 def package(
     target: Any, inputs: Inputs | None = None, assume: str | Iterable[str] = (), *, source: bool = True,
     budget_s: float = 30.0, rules: Rules | None = None, progress: Progress | None = None,
+    device: str | None = None,
 ) -> Package:
     """Returns the data to send for a target; the arguments are those of `check`. Without `source`, it
     contains no text of a source line.
@@ -73,7 +74,8 @@ def package(
         lines = None if inputs is None else _lines(inputs)
         return Package(os.path.basename(path), _of_archive(path, source), lines, assume)
     rules = default_rules() if rules is None else rules
-    asked = question(target, inputs, assume, Clock(progress or (lambda step: None), budget_s), rules)
+    clock = Clock(progress or (lambda step: None), budget_s)
+    asked = question(target, inputs, assume, clock, rules, device=device)
     found = asked.recorded.with_files_in(os.getcwd())
     python = source and asked.target.kind == "python"
     kept = LocalParts(asked.target.value, asked.spec, found.system, rules) if python else None

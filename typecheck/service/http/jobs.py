@@ -14,7 +14,7 @@ from ....constraints.terms.formula_text import parse_formula
 from ....constraints.terms.syntax import DimSyntaxError
 from ...checking.second_solver import named
 from ...checking.suspicions import wanted
-from ...checking.target import TargetError
+from ...checking.target import TargetError, known_device
 from ..ops.settings import Settings
 from ..queue.store import Submission
 from ..work.questions import Question
@@ -43,7 +43,7 @@ def own_version() -> str:
 def question(
     settings: Settings, *, kind: str = "check", inputs: Sequence[str] | None = None,
     assume: Sequence[str] = (), budget_s: float | None = None, replay: bool = True, finite: int | None = None,
-    suspect: Sequence[str] = (), second_solver: str | None = None,
+    suspect: Sequence[str] = (), second_solver: str | None = None, device: str | None = None,
 ) -> Question:
     """Returns the question of a request, checked as far as possible without the model. Raises SpecError,
     Refusal.
@@ -60,10 +60,13 @@ def question(
         wanted(suspect)
         if second_solver is not None:
             named(second_solver)
+        known_device(device)
     except TargetError as error:
         raise Refusal(422, str(error)) from None
     kernels = replay and settings.kernels and settings.memory_mb >= TORCH_MB
-    return Question(kind, lines, assume, budget_s, replay, finite, tuple(suspect), kernels, second_solver)
+    return Question(
+        kind, lines, assume, budget_s, replay, finite, tuple(suspect), kernels, second_solver, device
+    )
 
 
 def _lines(texts: Sequence[str]) -> tuple[str, ...]:

@@ -74,6 +74,9 @@ def submit(
     second_solver: Annotated[
         str | None, Form(max_length=20, description="a second solver to ask: `cvc5`")
     ] = None,
+    device: Annotated[
+        str | None, Form(max_length=20, description="the device to run on: `cpu` or `cuda`")
+    ] = None,
     priority: Annotated[Priority | None, Form(description="default: at most normal")] = None,
 ) -> Check:
     """Asks for which inputs a program runs. The same question about the same program is solved once."""
@@ -85,6 +88,7 @@ def submit(
         replay=replay,
         suspect=suspect or (),
         second_solver=second_solver,
+        device=device,
     )
     content = received(model.file, int(service.settings.max_program_mb * MB))
     file = (model.filename or "").replace("\0", "").replace("\\", "/")
@@ -165,6 +169,7 @@ def variant(service: Serving, who: Asking, id: Id, asked: Variant, response: Res
         finite=asked.finite,
         suspect=before.get("suspect", ()),
         second_solver=None if asked.kind == "migrate" else before.get("second_solver"),
+        device=before.get("device"),
     )
     name, number = asked.name or entry.job.name, jobs.priority(who, asked.priority)
     if entry.form == comparing.FORM:

@@ -40,6 +40,7 @@ class QuestionAsked(BaseModel):
     suspect: list[str] = Field([], description="suspicions to look for in addition to the usual ones")
     finite: int | None = Field(None, description="for refine: bound of unbounded symbols")
     second_solver: str | None = Field(None, description="a second solver that checks the verdict")
+    device: str | None = Field(None, description="the device to run on; null for that of the program")
 
 
 class Failure(BaseModel):

@@ -63,6 +63,8 @@ class Question:
     """Try examples on torch's kernels for tensors without data, too: of a program that was sent."""
     second_solver: str | None = None
     """Another solver that the verdict is put to."""
+    device: str | None = None
+    """The type of the device to run on; None for that of the program's tensors."""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -75,6 +77,7 @@ class Question:
             "suspect": list(self.suspect),
             "kernels": self.kernels,
             "second_solver": self.second_solver,
+            "device": self.device,
         }
 
     @staticmethod
@@ -89,7 +92,8 @@ class Question:
             data["finite"],
             tuple(data.get("suspect", ())),  # which questions of before did not have,
             data.get("kernels", False),  # nor this,
-            data.get("second_solver"),  # nor this
+            data.get("second_solver"),  # nor this,
+            data.get("device"),  # nor this
         )
 
 
@@ -177,6 +181,7 @@ def _examined(target: Target, question: Question, tell: Tell) -> Examined:
         progress=tell,
         trying=_on_kernels if question.kernels else None,
         second_solver=question.second_solver,
+        device=question.device,
     )
 
 
@@ -293,6 +298,7 @@ def _job(asked: Any, question: Question, tell: Tell) -> dict[str, Any]:
         question.replay,
         question.suspect,
         question.second_solver,
+        question.device,
     )
     found = answered(job, Cache(default_folder()) if asked["cache"] else None, tell)
     return _answered(found.report)
