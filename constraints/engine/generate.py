@@ -1028,17 +1028,20 @@ class Generator:
         said = self.said
         return len(said.constraints), len(said.notes), len(said.unbacked)
 
-    def _numbers(self, value: Value, sizes: bool) -> Value:
+    def _numbers(self, value: Value, sizes: bool, inside: bool = False) -> Value:
         """Returns an argument with 0-dim tensors replaced by numbers where torch reads them so: in sizes, and
         in bounds of slices.
         """
         match value:
             case tuple() if any(isinstance(part, Tensor | Slice | tuple) for part in value):
-                return tuple(self._numbers(part, sizes) for part in value)
+                return tuple(self._numbers(part, sizes, True) for part in value)
             case Slice(start, stop, step):
                 return Slice(*(_element(part) for part in (start, stop, step)))
             case Tensor() if sizes and value.rank == 0:
                 return self.element(value)
+            case Tensor() if sizes and inside:
+                self.approximate("a tensor with dims in place of a number is not followed", "both")
+                return self.fresh("number", None, None)
         return value
 
     def _no_rule(self, reason: str) -> None:

@@ -11,7 +11,7 @@ from math import inf
 from typing import Any
 
 from ..ir.language import Context, Layout, Shape, Tensor, product
-from ..terms.dims import Dim, Term, minimum
+from ..terms.dims import Dim, minimum
 from ..terms.formula import all_of, any_of, eq, ge, ne
 from .common import axes, axis, broadcast, category, contiguous_strides, promote, rank_is
 
@@ -352,16 +352,13 @@ def cond(c: Context, input: Tensor, p: Any = None) -> Tensor:
 
 
 def matrix_power(c: Context, input: Tensor, n: Dim) -> Tensor:
-    """[*b, n, n] -> [*b, n, n]; integers too, where the exponent is not negative"""
+    """[*b, n, n] -> [*b, n, n]; integers and short floats too, where the exponent is not negative"""
     if input.rank < 2:
         c.refuse(f"a power needs a matrix or a batch of matrices, not {input}")
     rows, columns = input.shape[-2:]
     c.require(eq(rows, columns), f"the matrix must be square, but it is {rows} by {columns}")
-    if isinstance(n, Term):
-        if input.dtype is not None and category(input.dtype) in (0, 1):
-            c.require(ge(n, 0), "an inverse cannot be taken of integers")
-    elif n < 0:
-        _matrix(c, input)
+    if input.dtype not in (None, "float32", "float64", "complex64", "complex128"):
+        c.require(ge(n, 0), f"an inverse cannot be taken of {input.dtype}")
     return Tensor(input.shape, input.dtype, Layout.UNKNOWN)
 
 

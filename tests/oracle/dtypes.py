@@ -67,12 +67,12 @@ from anyshape.constraints.engine.kernels import (
     DTYPES,
     ERRORS,
     RUNS,
-    _number,
     dtype_of,
     kind_of,
     words_of,
 )
 from anyshape.constraints.ir.language import tensors
+from anyshape.constraints.ir.release import release_of
 from anyshape.constraints.ir.spec import Declared, Spec
 from anyshape.constraints.ir.system import Domain
 from anyshape.constraints.rules import default_rules
@@ -537,7 +537,7 @@ def came_of(entry: Entry) -> str:
 
 def write(found: list[dict[str, Any]]) -> None:
     """Writes the table, whole for the newest release, and for the others what is not the same there."""
-    found.sort(key=lambda one: _number(one["release"]))
+    found.sort(key=lambda one: release_of(one["release"]))
     rows = {d: {one["release"]: rows_of(all_trials(one, d)) for one in found} for d in DEVICES}
     newest = found[-1]
     known = {t.kind.partition(" ")[0].removesuffix(">") for ts in all_trials(newest, "cuda") for t in ts}

@@ -22,7 +22,6 @@ from typing import Any, Literal, NoReturn
 from ...constraints.engine.kernels import DEVICES
 from ...constraints.ir.program import Origin
 from ...constraints.ir.spec_text import suggestion
-from ...tracer.host.interpreter import signature
 
 
 class TargetError(ValueError):
@@ -114,19 +113,26 @@ def is_graph_module(value: Any) -> bool:
 def _is_factory(value: Any, inputs: Collection[str]) -> bool:
     if not inspect.isfunction(value):
         return False
-    parameters = signature(value).parameters.values()
+    takes = _signature(value)
+    parameters = takes.parameters.values()
     required = [
         p for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
     ]
     takes_any = any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters)
-    return not required and not takes_any and not {*inputs} & signature(value).parameters.keys()
+    return not required and not takes_any and not {*inputs} & takes.parameters.keys()
+
+
+def _signature(function: Any) -> inspect.Signature:
+    from ...tracer.host.interpreter import signature  # which a Python may not have what it takes for
+
+    return signature(function)
 
 
 def _call(factory: Any, name: str) -> Any:
     try:
-        signature(factory).bind()
+        _signature(factory).bind()
     except TypeError:
-        takes = signature(factory)
+        takes = _signature(factory)
         raise TargetError(
             f"{name} takes arguments: {name.rpartition(':')[2]}{takes}",
             "name an instance, or a function without arguments that makes one",

@@ -20,6 +20,7 @@ from typing import Any
 import torch
 
 from ...constraints.engine.generate import Generator, Rules, leaves
+from ...constraints.engine.kernels import kernels_of
 from ...constraints.ir.language import Constraint, Dots, Dyn, Layout, Slice, Tensor
 from ...constraints.ir.system import Domain
 from ...constraints.rules.common import contiguous_strides
@@ -174,6 +175,7 @@ def run_rule(
         domain,
         count=lambda dim: answer(dim, evaluate),
         chooser=lambda formula: answer(formula, holds),
+        kernels=kernels_of("cpu", INSTALLED),
     )
     _, result = generator.call(op, args, kwargs)
     if result is None:
