@@ -1,7 +1,6 @@
-"""The releases of torch in which the names of the host were looked for; nothing differs between them.
+"""The releases of torch and Python that anyshape is for.
 
-What does differ gets a constant here, such as `AT_LEAST_2_14`, with what is deleted once the older releases
-are gone.
+What differs between them is asked of `operators.INSTALLED` here, and of `c.since(2, 14)` in a rule.
 """
 
 from __future__ import annotations
