@@ -71,6 +71,8 @@ WIDTH = {name: index for index, name in enumerate(CATEGORY)}
 DEFAULTS = ("bool", "int64", "float32", "complex64")
 REAL_OF = {"complex32": "float16", "complex64": "float32", "complex128": "float64"}
 COMPLEX_OF = {"bfloat16": "complex64"} | {real: name for name, real in REAL_OF.items()}
+COMPLEX_SINCE_2_14 = {**COMPLEX_OF, "bfloat16": "bcomplex32"}
+"""The same since torch 2.14, where hardly any kernel takes that dtype."""
 UNORDERED = {frozenset(("bfloat16", "float16")): "float32", frozenset(("uint8", "int8")): "int16"}
 SCALARS = {"bool": 0, "int": 1, "float": 2, "complex": 3}
 
@@ -119,8 +121,8 @@ def widest(a: str, b: str) -> str:
     return high
 
 
-def promote(operands: Iterable[Any]) -> str | None:
-    """The dtype of a pointwise result; None where an operand's dtype is not known."""
+def promote(operands: Iterable[Any], complex_of: Mapping[str, str] = COMPLEX_OF) -> str | None:
+    """Returns the dtype of a pointwise result; None where an operand's dtype is not known."""
     levels: list[str | None] = [None, None, None]  # tensors with dims, 0-dim tensors, numbers
     for operand in operands:
         if isinstance(operand, Tensor):
@@ -144,7 +146,7 @@ def promote(operands: Iterable[Any]) -> str | None:
         if result is None or (category(result) < 2 and category(found) > category(result)):
             result = found
         elif category(found) == 3:
-            result = COMPLEX_OF.get(result, result)  # the complex dtype as wide as what comes before
+            result = complex_of.get(result, result)  # the complex dtype as wide as what comes before
     return result
 
 

@@ -23,6 +23,8 @@ from ..terms.dims import Dim, Term
 from ..terms.formula import all_of, any_of, eq
 from .common import (
     CATEGORY,
+    COMPLEX_OF,
+    COMPLEX_SINCE_2_14,
     REAL_OF,
     axis,
     broadcast,
@@ -244,7 +246,7 @@ COMPOSED: Final[Mapping[str, Callable[[Tensor, Callable[..., Tensor]], Tensor]]]
 def pointwise(c: Context, law: str, *operands: Value, operation: str = "the operator") -> Tensor:
     """[*a], [*b], … -> [*broadcast(a, b, …)]"""
     shape = broadcast(c, *(o.shape for o in operands if isinstance(o, Tensor)))
-    dtype = apply_law(c, law, promote(operands), operation)
+    dtype = apply_law(c, law, _promoted(c, operands, operation), operation)
     seen = [o for o in operands if isinstance(o, Tensor)] if operation in PARAMETRIC else operands
 
     def made(*given: Value) -> Tensor:
@@ -255,6 +257,15 @@ def pointwise(c: Context, law: str, *operands: Value, operation: str = "the oper
     if operation in COMPOSED and isinstance(operands[0], Tensor):
         return COMPOSED[operation](operands[0], made)
     return made(*seen)
+
+
+def _promoted(c: Context, operands: Sequence[Value], operation: str) -> str | None:
+    """Returns the dtype of the operands together; None where it is not known."""
+    dtype = promote(operands, COMPLEX_SINCE_2_14 if c.since(2, 14) else COMPLEX_OF)
+    if dtype != "bcomplex32":
+        return dtype
+    c.approximate(f"{operation} may not take complex numbers as short as bfloat16", "accept")
+    return None
 
 
 def same_dtype(c: Context, operation: str, *operands: Value) -> None:

@@ -8,13 +8,14 @@ import pytest
 import torch
 
 from anyshape.constraints.ir.language import Number, Tensor
-from anyshape.constraints.rules import common
-from anyshape.constraints.rules.common import CATEGORY, promote
+from anyshape.constraints.rules.common import CATEGORY, COMPLEX_OF, COMPLEX_SINCE_2_14, promote
 from anyshape.constraints.terms.dims import sym
+from anyshape.tracer.host.operators import INSTALLED
 
 LONELY = {"uint16", "uint32", "uint64", "float8_e4m3fn", "float8_e5m2"}
 """Dtypes that torch promotes with nothing but themselves and numbers."""
 
+COMPLEX = COMPLEX_SINCE_2_14 if INSTALLED >= (2, 14) else COMPLEX_OF
 DTYPES = [*CATEGORY, "float8_e4m3fn", "float8_e5m2"]
 SHAPES: tuple[tuple[int, ...], ...] = ((2,), ())
 TENSORS = [(torch.empty(s, dtype=getattr(torch, d)), Tensor(s, d)) for d in DTYPES for s in SHAPES]
@@ -34,8 +35,8 @@ def joined(a: Any, b: Any) -> str | None:
 def test_every_pair(real: torch.Tensor, tensor: Tensor) -> None:
     for other_real, other in TENSORS + NUMBERS:
         for expected, got in (
-            (joined(real, other_real), promote((tensor, other))),
-            (joined(other_real, real), promote((other, tensor))),
+            (joined(real, other_real), promote((tensor, other), COMPLEX)),
+            (joined(other_real, real), promote((other, tensor), COMPLEX)),
         ):
             if expected is None:
                 assert {tensor.dtype, getattr(other, "dtype", None)} & LONELY, f"{tensor} with {other}"
@@ -49,7 +50,7 @@ def test_numbers_alone(a: Any, b: Any) -> None:
 
 
 def test_the_judge_catches_a_wrong_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(common.COMPLEX_OF, "float64", "complex64")
+    monkeypatch.setitem(COMPLEX, "float64", "complex64")
     with pytest.raises(AssertionError, match="complex128"):
         test_every_pair(*TENSORS[DTYPES.index("float64") * len(SHAPES)])
 
