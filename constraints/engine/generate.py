@@ -117,12 +117,10 @@ RESHAPING = frozenset(
 """In-place operators that change the shape of the tensor; every other has to leave it as it is."""
 
 
-SIZES = frozenset(
-    """
-    size shape sizes pad output_size length num_samples stride padding output_padding kernel_size dilation
-    """.split()
-)
-"""Names of parameters that take sizes, or numbers for each dim."""
+PER_DIM = frozenset("stride padding output_padding kernel_size dilation".split())
+"""Names of parameters that take a number for each dim."""
+SIZES = PER_DIM | frozenset("size shape sizes pad output_size length num_samples".split())
+"""Names of parameters that take sizes, or such numbers."""
 
 
 class BadCall(TypeError):
@@ -869,7 +867,7 @@ class Generator:
         """Replaces 0-dim tensors among the arguments by their elements where torch reads them as numbers."""
         for key, value in call.shaped.items():
             if type(value) is not Tensor or key in SIZES:
-                call.named[key] = self._numbers(value, key in SIZES)
+                call.named[key] = self._numbers(value, key in SIZES, key in PER_DIM)
         if call.base == "arange":
             call.named = {key: _element(value) for key, value in call.named.items()}
 
@@ -1028,18 +1026,18 @@ class Generator:
         said = self.said
         return len(said.constraints), len(said.notes), len(said.unbacked)
 
-    def _numbers(self, value: Value, sizes: bool, inside: bool = False) -> Value:
+    def _numbers(self, value: Value, sizes: bool, per_dim: bool) -> Value:
         """Returns an argument with 0-dim tensors replaced by numbers where torch reads them so: in sizes, and
         in bounds of slices.
         """
         match value:
             case tuple() if any(isinstance(part, Tensor | Slice | tuple) for part in value):
-                return tuple(self._numbers(part, sizes, True) for part in value)
+                return tuple(self._numbers(part, sizes, per_dim) for part in value)
             case Slice(start, stop, step):
                 return Slice(*(_element(part) for part in (start, stop, step)))
             case Tensor() if sizes and value.rank == 0:
                 return self.element(value)
-            case Tensor() if sizes and inside:
+            case Tensor() if per_dim:
                 self.approximate("a tensor with dims in place of a number is not followed", "both")
                 return self.fresh("number", None, None)
         return value

@@ -11,12 +11,12 @@ import pytest
 import torch
 import torch._prims
 import torch.nn.functional as F
+from absent import NEWER, SINCE
 
 from anyshape.constraints import rules
 from anyshape.constraints.engine.generate import Rules
 from anyshape.constraints.ir.opnames import ALIASES, ATEN_ONLY, canonical
 from anyshape.constraints.rules import FAMILIES, control, default_rules, gradients
-from anyshape.tracer.host.operators import INSTALLED
 
 with contextlib.suppress(ModuleNotFoundError):  # in 2.12
     import torch.nn.modules.linear_cross_entropy  # registers its operators
@@ -26,16 +26,6 @@ SPELT_OTHERWISE = {*ALIASES.values(), *ATEN_ONLY.values(), *control.RULES, *grad
 """Canonical names that stand for spellings of torch's, or for parts of its higher-order operators, and are
 none themselves.
 """
-
-SINCE = {
-    "_foreach_mm": (2, 13),
-    "linalg_matrix_sqrth": (2, 14),
-    "linalg_polar": (2, 14),
-    "torch_nn::_linear_cross_entropy_batch_chunked": (2, 13),
-    "torch_nn::_linear_cross_entropy_batch_chunked_no_reduction": (2, 13),
-}
-"""The first release of torch that has an operator, of those that not all supported releases have."""
-
 
 def without_mathematics(table: Rules) -> list[str]:
     return [op for op, rule in table.items() if not (rule.function.__doc__ or "").strip()]
@@ -52,17 +42,12 @@ def unreachable(table: Rules) -> list[str]:
 
 def unknown_to_torch(table: Rules) -> list[str]:
     """Neither a name of torch's, nor what some spelling stands for, nor an operator on sizes."""
-    known = {op for op in table if _is_there(op)} | SPELT_OTHERWISE | {op for op in SINCE if _is_newer(op)}
+    known = {op for op in table if _is_there(op)} | SPELT_OTHERWISE | NEWER
     return [op for op in table if op not in known and not op.startswith("sym_")]
 
 
 def _is_there(op: str) -> bool:
     return any(hasattr(space, op) for space in NAMESPACES) or _is_registered(op)
-
-
-def _is_newer(op: str) -> bool:
-    """Returns whether the installed release is older than the operator."""
-    return INSTALLED < SINCE[op]
 
 
 def _is_registered(op: str) -> bool:
@@ -73,7 +58,7 @@ def _is_registered(op: str) -> bool:
 
 @pytest.mark.parametrize("op", SINCE)
 def test_operators_are_there_since_then(op: str) -> None:
-    assert _is_there(op) != _is_newer(op)
+    assert _is_there(op) != (op in NEWER)
 
 
 LAWS = [without_mathematics, without_context, unreachable, unknown_to_torch]

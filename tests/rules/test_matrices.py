@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from absent import NEWER
 from rules.judge import Judge
 
 from anyshape.constraints.engine.generate import Rules
@@ -60,8 +61,6 @@ def unpacked(lu: torch.Tensor, pivots: torch.Tensor, *options: bool) -> Any:
     return torch.lu_unpack(lu, torch.ones_like(pivots), *options)
 
 
-NEWER = frozenset() if INSTALLED >= (2, 14) else {"linalg_matrix_sqrth", "linalg_polar"}
-"""The operators that the installed release has not."""
 FACTOR_CASES = [
     case(name, spelt(name), T(sizes))
     for name in sorted(FACTORS.keys() - NEWER)

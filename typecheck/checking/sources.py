@@ -80,7 +80,7 @@ class TracedSource:
     """A traced program, live or saved: its graph is all that there is."""
 
     def __init__(
-        self, target: Target, spec: Spec | None, assume: str | Iterable[str], device: str | None
+        self, target: Target, spec: Spec | None, assume: str | Iterable[str], device: str | None = None
     ) -> None:
         self.traced, self.device = _read(target), device
         if spec is None and assume:
