@@ -86,8 +86,9 @@ def test_the_installed_package_is_this_one_and_typed(name: str) -> None:
 def test_every_third_party_import_is_declared() -> None:
     declared = {IMPORT_NAMES.get(name, name) for name in REQUIRED}
     of_the_plugin = {"pytest"}  # which only pytest imports
+    of_python = sys.stdlib_module_names | {"annotationlib"}  # since Python 3.14
     for file in sources():
-        used = absolute_imports(file.read_text()) - set(sys.stdlib_module_names) - of_the_plugin
+        used = absolute_imports(file.read_text()) - of_python - of_the_plugin
         used -= OF_EXTRAS.get(file, set())
         assert used <= (declared | SERVICE if of_the_service(file) else declared), file
 
