@@ -90,7 +90,7 @@ NOTHING = RUNS * len(DTYPES)
 """The row of an operator that nothing is said of."""
 COMPARED = 2
 """Samples of each pair that are compared."""
-SAMPLES, OF_ATEN = 5, 1
+SAMPLES, OF_ATEN = 8, 1
 """How many samples of an entry are taken, of each dtype; and of how many the calls of ATen's operators."""
 EMPTY = 8
 """How many ways to have no elements are tried of a sample."""
@@ -567,26 +567,23 @@ def refused(row: str) -> str:
 
 PAGE_TOP = """# Dtypes without a kernel
 
-Which dtypes an operator takes is asked of torch, for each release and each device.
-`tests/oracle/dtypes.py` writes
-this page, and `constraints/engine/kernels.json`, which a check goes by: the rows of the release that
-wrote a `.pt2`,
-else of the installed one, for the device of the tensors, or that of `--device` (`device="cuda"` in Python,
-`device = "cuda"` below `[tool.anyshape]`). `make dtypes` compares what a check says with eager torch.
+Which dtypes an operator takes is asked of torch, for each release and each device. `tests/oracle/dtypes.py`
+writes this page, and `constraints/engine/kernels.json`, which a check goes by: the rows of the release that
+wrote a `.pt2`, else of the installed one, for the device of the tensors, or that of `--device`
+(`device="cuda"` in Python, `device = "cuda"` below `[tool.anyshape]`). `make dtypes` compares what a check
+says with eager torch.
 
 A row is of calls of one kind: with tensors of one dtype, or with others, which it names. It says of each
-dtype whether
-all such calls were refused, by which exception, and whether tensors without elements were, too. Of other
-calls it says
-nothing. The rows of CUDA are what torch's own database says: no call was made there.
+dtype whether all such calls were refused, by which exception, and whether tensors without elements were,
+too. Of other calls it says nothing. The rows of CUDA are what torch's own database says: no call was made
+there.
 
 | device | release | rows | refused pairs |
 | --- | --- | --- | --- |
 """
 PAGE_END = """
-On CUDA the dtypes of {known} operators are known. Of others, and of {untold}, a check says that they may
-be refused,
-and proves nothing; only float32 counts as taken by all.
+On CUDA the dtypes of {known} operators are known. Of others, and of {untold}, a check says that they may be
+refused, and proves nothing; only float32 counts as taken by all.
 
 ## What differs between releases
 
