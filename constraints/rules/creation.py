@@ -249,12 +249,15 @@ def dep_token(c: Context, dtype: str | None = None, memory_format: str | None = 
 def linspace(
     c: Context, start: Any, end: Any, steps: Any, base: float = 10.0, dtype: str | None = None
 ) -> Tensor:
-    """`steps -> [steps]`; the ends are numbers, or tensors without dimensions"""
+    """`steps -> [steps]`; the ends are numbers, or tensors without dims. Of bools there is one at most"""
     for bound in (start, end):
         if isinstance(bound, Tensor):
             rank_is(c, bound, "an end of linspace", 0)
     found = "complex64" if "complex64" in (kind(start), kind(end)) else "float32"
-    return Tensor((at_least_0(c, steps, "steps"),), dtype or found)
+    size = at_least_0(c, steps, "steps")
+    if dtype == "bool":
+        c.require(le(size, 1), "linspace does not take bool", NotImplementedError)
+    return Tensor((size,), dtype or found)
 
 
 def scalar_tensor(c: Context, s: Value, dtype: str | None = None) -> Tensor:

@@ -71,6 +71,9 @@ def _counted(
     if weight is not None:
         same_dtype(c, "a histogram", input, weight)
     found = [_bins(c, input, b) for b in given]
+    if input.dtype not in (None, "float32", "float64"):
+        told = f"a histogram is of float32 or float64, not of {input.dtype}"
+        c.refuse(told, NotImplementedError)
     return tuple(count for count, _ in found), tuple(edges for _, edges in found)
 
 

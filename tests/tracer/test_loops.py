@@ -1045,11 +1045,11 @@ def refuses_two_after_halves(x: Tensor) -> Tensor:
     return x
 
 
-def refuses_three_of_which_one_goes(x: Tensor) -> Tensor:
+def refuses_five(x: Tensor) -> Tensor:
     part = x
     while part.shape[0] > 2:
-        part = part[part.shape[0] // 3 :]
-    if x.shape[0] == 3:
+        part = part[1::2]
+    if x.shape[0] == 5:
         raise ValueError
     return x
 
@@ -1074,7 +1074,7 @@ def two_are_left(x: Tensor) -> Tensor:
     (multiplies_neighbours, f"{3 << 62} % n == 0"), (sums_pairs, f"{1 << 62} % n == 0"),
     (sums_thirds, f"{2 * 3**39} % n == 0 or (n % 4 == 0 and {4 * 3**39} % n == 0)"),
     # At these sizes there is one iteration: what holds in a second one says nothing about them.
-    (refuses_two, "n != 2"), (refuses_three_of_which_one_goes, "n != 3"),
+    (refuses_two, "n != 2"), (refuses_five, "n != 5"),
     (refuses_two_after_halves, f"{3 << 62} % n == 0 and n != 2"),
     (one_is_left, f"{3 << 62} % n == 0"), (two_are_left, f"{3 << 62} % n == 0 and 2 <= n"),
 ], ids=lambda p: getattr(p, "__name__", ""))  # fmt: skip
