@@ -291,7 +291,11 @@ def fitted(pieces: Pieces | None, dtype: str | None, at_least: AtLeast) -> Piece
     ):
         limit = None
     most = wide(dtype) if limit is None else None
-    great = {p for p in pieces.pieces if p.term is not None and _exceeds(p.term, most)}
+    narrow = dtype in ("int32", "uint32")  # what is in doubt whatever the sizes may be greater than they hold
+    great = {
+        p for p in pieces.pieces
+        if p.term is not None and (_exceeds(p.term, most) or (narrow and p.doubt is True))
+    }  # fmt: skip
     limit = most if great else limit
     if limit is None or pieces.roundings > 1 << SPARE:
         return pieces if limit is None else None

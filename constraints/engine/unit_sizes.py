@@ -125,6 +125,8 @@ class SizeCase(Trying, Situation):
         if not isinstance(part, Tensor) or part.layout in LOOSE:
             raise Undecided
         shape, layout = tuple(self.here(n) for n in tensor.shape), self.here(part.layout)
+        if part.rank != len(shape):
+            raise Undecided  # something has given it another shape since
         self.found[id(tensor)] = structs.replace(part, shape=shape, layout=layout, elements=None)
 
     def _named(self, made: Made) -> dict[str, Any]:

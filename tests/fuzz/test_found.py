@@ -50,6 +50,10 @@ FOUND: dict[str, tuple[str, str, Sizes]] = {
     "an unpooling of nothing": (
         "F.max_unpool1d(x, torch.arange(2 * len(x)).view(len(x), 1, 2), 2)", "x: float32[a, 1, 2]", {"a": 0},
     ),
+    "a product that 32 bits do not hold": (
+        "x[(torch.arange(len(x) + 1) < 2 * len(x)).nonzero().view(-1).clamp(1, 2).prod().int().long()]",
+        "x: float32[a]", {"a": 63},
+    ),
     "a padding that is a tensor": (
         "F.conv_transpose1d(x, torch.ones(2, 3, 2), stride=2, output_padding=[torch.tensor(x.shape[1] - 1)])",
         "x: float32[2, a]", {"a": 2},
@@ -173,3 +177,16 @@ def test_a_refusal_is_caught_by_its_type(caught: str) -> None:
     said = checked(program, 10.0, replay=False)
     assert wrongs(said, points, outcomes(program, points)) == []
     assert said.verdict == ("refuted" if caught.startswith("(") else "proved")
+
+
+def test_a_tensor_that_takes_the_memory_of_another() -> None:
+    """Its layout is that of the other, whatever the call that made it says."""
+    body = (
+        "def f(x):\n    t = x.clone()\n    v = t.transpose(0, -1)\n    torch.stack([x, x], out=t)\n"
+        "    part = v.narrow(0, 1, v.shape[0] - 1)\n    v.resize_(t.shape)\n    flat = part.view(-1)\n"
+        "    flat.set_(t)\n    return flat.view(-1)\n"
+    )
+    program = Program.of("found", body, "x: float32[a, b, c]", ())
+    points = [{"a": a, "b": b, "c": c} for a in (1, 2) for b in (1, 3) for c in (1, 2)]
+    said = checked(program, 10.0, replay=False)
+    assert wrongs(said, points, outcomes(program, points)) == []
