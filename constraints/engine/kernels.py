@@ -16,7 +16,7 @@ from typing import Any, Final
 from ..ir.dtypes import category
 from ..ir.language import Context, Tensor, tensors
 from ..ir.release import Release, release_of
-from ..terms.formula import Formula, any_of, le
+from ..terms.formula import Formula, any_of, eq, le
 from ..terms.rows import row_of
 
 DTYPES: Final = (
@@ -178,6 +178,10 @@ def _kernels(device: str, release: str) -> Kernels | None:
     return Kernels.of(device, rows, known, frozenset(told.get("untold", "").split()))
 
 
+UNLESS_ONE: Final = frozenset({"argmax", "argmin"})
+"""Operators without a kernel along a dim that has one element."""
+
+
 def require_kernel(c: Context, kernels: Kernels, op: str, named: Mapping[str, Any], result: Any) -> None:
     """Refuses a call of a dtype that there is no kernel for."""
     refusal = kernels.refusal(op, named, result)
@@ -187,6 +191,11 @@ def require_kernel(c: Context, kernels: Kernels, op: str, named: Mapping[str, An
         return
     told = f"{op} does not take {dtype_of(named, result)} on {kernels.device}"
     empty = _is_empty(c, (*named.values(), result)) if refusal.empty is not False else False
+    if op in UNLESS_ONE and refusal.error is NotImplementedError and type(named.get("dim")) is int:
+        shape = named["input"].shape
+        if not all(row_of(size) is None for size in shape):
+            return c.approximate(f"{told}, but for one along the dim", "both")
+        empty = any_of((empty, bool(shape) and eq(shape[named["dim"]], 1)))
     if refusal.empty is None and empty is not False:
         c.approximate(f"{told}; empty tensors it may take", "accept", empty)
     c.require(empty, told, refusal.error)

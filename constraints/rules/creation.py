@@ -249,14 +249,17 @@ def dep_token(c: Context, dtype: str | None = None, memory_format: str | None = 
 def linspace(
     c: Context, start: Any, end: Any, steps: Any, base: float = 10.0, dtype: str | None = None
 ) -> Tensor:
-    """`steps -> [steps]`; the ends are numbers, or tensors without dims. Of bools there is one at most"""
+    """`steps -> [steps]`; the ends are numbers, or tensors without dims
+
+    Of bools and unsigned numbers of 16 bits and more there is one at most.
+    """
     for bound in (start, end):
         if isinstance(bound, Tensor):
             rank_is(c, bound, "an end of linspace", 0)
     found = "complex64" if "complex64" in (kind(start), kind(end)) else "float32"
     size = at_least_0(c, steps, "steps")
-    if dtype == "bool":
-        c.require(le(size, 1), "linspace does not take bool", NotImplementedError)
+    if dtype in ("bool", "uint16", "uint32", "uint64"):
+        c.require(le(size, 1), f"linspace does not take {dtype}", NotImplementedError)
     return Tensor((size,), dtype or found)
 
 

@@ -14,7 +14,7 @@ from ..engine.generate import RuleFunction
 from ..ir.language import Context, Layout, Shape, Span, Tensor, product
 from ..terms.dims import Dim, ceildiv, maximum, minimum
 from ..terms.formula import Formula, all_of, any_of, divides, eq, ge, gt, le, lt, ne, negate
-from .common import ABSENT, axis, like_input, rank_is, same_dim, strides_of
+from .common import ABSENT, axis, category, like_input, rank_is, same_dim, strides_of
 from .elementwise import same_dtype
 from .rounding import scaled
 
@@ -452,7 +452,8 @@ def adaptive_pool(spatial: int, maximum: bool = False, mean: bool = False) -> Ru
         """`[*b, c, *n], m -> [*b, c, *m]`, where a None among m keeps its n.
 
         Averages over whole axes (all m = 1) are means and take any size and further batch axes. Else the
-        first axis may be empty, and the channels too of averages in one and two dimensions. torch's functions
+        first axis may be empty, and the channels too of averages in one and two dimensions. Complex numbers
+        have means, and no other averages but of nothing in one or two dimensions. torch's functions
         `adaptive_max_pool*` return indices too; those of torch.nn.functional always say whether they do.
         """
         wanted = output_size if isinstance(output_size, tuple) else (output_size,) * spatial
@@ -473,6 +474,9 @@ def adaptive_pool(spatial: int, maximum: bool = False, mean: bool = False) -> Ru
         contiguous = spatial == 3 or (means is True and input.rank < spatial + 3)
         layout = Layout.CONTIGUOUS if contiguous else like_input(c, input, shape, input.rank == spatial + 2)
         result = Tensor(shape, input.dtype, layout)
+        if mean and category(input.dtype or "") == 3:
+            nothing = spatial < 3 and eq(result.numel, 0)
+            c.require(any_of((means, nothing)), f"averages of {input.dtype}", NotImplementedError)
         told = maximum and return_indices is not False
         return (result, _indices(input, spatial, result)) if told else result
 

@@ -198,3 +198,32 @@ def test_a_saved_program_goes_by_the_release_that_wrote_it(
     graph.system(traced, default_rules)
     graph.system(traced, default_rules, device="cuda")
     assert asked == [("cpu", INSTALLED), ("cuda", INSTALLED)]
+
+
+SHORT_CUTS: dict[str, tuple[Callable[[Tensor], Any], str]] = {
+    "one along the dim": (lambda x: x.argmax(0), "uint16"),
+    "one along another dim": (lambda x: x.argmin(1), "uint32"),
+    "of all": (lambda x: x.argmax(), "uint16"),
+    "a number": (lambda x: torch.linspace(0, 1, x.shape[0], dtype=x.dtype), "uint16"),
+    "a mean": (lambda x: F.adaptive_avg_pool1d(x[None], 1), "complex64"),
+    "averages": (lambda x: F.adaptive_avg_pool1d(x[None], 2), "complex64"),
+}
+"""Calls that need no kernel at some sizes, and a dtype that has none."""
+
+
+@pytest.mark.parametrize("name", SHORT_CUTS)
+def test_some_sizes_need_no_kernel(name: str) -> None:
+    target, dtype = SHORT_CUTS[name]
+    report = check(target, f"x: {dtype}[a, 3]", assume="a >= 0", replay=False)
+    for a in range(5):
+        try:
+            target(torch.zeros(a, 3).to(getattr(torch, dtype)))
+        except (RuntimeError, IndexError):
+            assert not report.accepts.certain.holds(a=a), a
+        else:
+            assert report.accepts.holds(a=a), a
+
+
+def test_the_rank_may_decide_whether_there_is_a_dim_of_one() -> None:
+    report = check(lambda x: x.argmax(0), "x: uint16[...]", replay=False)
+    assert report.verdict in ("refined", "unknown") and not report.accepts.exact
