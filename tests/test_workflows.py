@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from anyshape.tracer.host import versions
+from anyshape.tracer.host import releases
 from anyshape.tracer.host.releases import number
 
 ROOT: Final = Path(__file__).parent.parent
@@ -45,8 +45,8 @@ def oldest_python() -> str:
 
 def test_the_matrix_is_what_is_supported() -> None:
     matrix = job("compat")["strategy"]["matrix"]
-    assert matrix["torch"] == between(versions.OLDEST, versions.NEWEST)
-    assert matrix["python"] == between(oldest_python(), versions.NEWEST_PYTHON)
+    assert matrix["torch"] == between(releases.OLDEST, releases.NEWEST)
+    assert matrix["python"] == between(oldest_python(), releases.NEWEST_PYTHON)
     assert matrix.keys() == {"torch", "python", "index", "include"} and len(matrix["index"]) == 1
 
 
@@ -78,6 +78,6 @@ def test_they_may_only_read_and_end_some_time(name: str) -> None:
 
 def test_a_release_that_is_not_in_the_matrix_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert between("2.9", "2.11") == ["2.9", "2.10", "2.11"]
-    monkeypatch.setattr(versions, "NEWEST", "2.99")
+    monkeypatch.setattr(releases, "NEWEST", "2.99")
     with pytest.raises(AssertionError):
         test_the_matrix_is_what_is_supported()

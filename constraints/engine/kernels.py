@@ -46,15 +46,15 @@ _KINDS: Final = {bool: 0, int: 1, float: 2, complex: 3}
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class Unsupported:
     """How torch refuses a dtype: always, unless a tensor is `empty`, or, where that is None, perhaps then."""
 
     error: type[Exception]
     empty: bool | None
 
 
-REFUSALS: Final[Mapping[str, Refusal]] = {
-    letter: Refusal(error, empty)
+REFUSALS: Final[Mapping[str, Unsupported]] = {
+    letter: Unsupported(error, empty)
     for letters, error in ERRORS.items()
     for letter, empty in zip(letters, (False, True, None), strict=True)
 }
@@ -66,7 +66,7 @@ class Kernels:
     """What the kernels of a device refuse."""
 
     device: str
-    rows: Mapping[str, Mapping[str, Refusal]]
+    rows: Mapping[str, Mapping[str, Unsupported]]
     """Dtype -> refusal, by the `kind` of calls, or by this and their `words`."""
     suspects: Mapping[str, frozenset[str]]
     """The dtypes of which any row of an operator has a refusal."""
@@ -95,7 +95,7 @@ class Kernels:
             suspects[op] = suspects.get(op, frozenset()) | row.keys()
         return cls(device, refusals, suspects, known, untold)
 
-    def refusal(self, op: str, named: Mapping[str, Any], result: Any) -> Refusal | None:
+    def refusal(self, op: str, named: Mapping[str, Any], result: Any) -> Unsupported | None:
         """Returns how a call is refused for its dtype; None where nothing is known to refuse it."""
         suspects = self.suspects.get(op)
         if suspects is None or (dtype := dtype_of(named, result)) not in suspects:

@@ -35,7 +35,7 @@ from anyshape.constraints.terms.dims import sym
 from anyshape.constraints.terms.formula import eq, ge, le
 from anyshape.constraints.terms.formula_text import parse_formula
 from anyshape.constraints.terms.syntax import parse_dim
-from anyshape.tracer.host.versions import NEWEST, OLDEST
+from anyshape.tracer.host.releases import NEWEST, OLDEST
 from anyshape.tracer.readers import archive, pt2
 from anyshape.tracer.readers.archive import ArchiveError
 from anyshape.tracer.readers.expressions import NotRead, dim_of, formula_of, guard

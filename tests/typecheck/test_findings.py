@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from anyshape.tracer.host import versions
+from anyshape.tracer.host import releases
 from anyshape.typecheck import Code, Report, check
 from anyshape.typecheck.project.suppression import suppressed
 
@@ -65,7 +65,7 @@ def test_the_examples_have_it_and_have_it_not(
     before = loaded(finding, tmp_path / f"finding_{code.name.lower()}.py", {})
     with monkeypatch.context() as older:
         if code in NEWEST:
-            older.setattr(versions, NEWEST[code], "2.0")
+            older.setattr(releases, NEWEST[code], "2.0")
         found = checked(before)
     assert code in {f.code for f in found.findings}, found
     kept = {name: value for name, value in vars(before).items() if not name.startswith("__")}

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 import anyshape
-from anyshape.tracer.host import releases, versions
+from anyshape.tracer.host import releases
 from anyshape.typecheck import Code, ReleaseError, Report, TargetError, check
 from anyshape.typecheck.checking import releases as told
 from anyshape.typecheck.cli.main import main
@@ -57,7 +57,7 @@ def test_the_release_of_a_version(version: str, release: tuple[int, int]) -> Non
 def test_releases_are_compared_as_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(releases, "torch_version", lambda: "2.9.1")
     assert releases.too_old() and not [what for what, *_ in releases.untested() if what == "torch"]
-    monkeypatch.setattr(releases, "torch_version", lambda: f"{versions.OLDEST}.0")
+    monkeypatch.setattr(releases, "torch_version", lambda: f"{releases.OLDEST}.0")
     assert not releases.too_old()
 
 
@@ -78,7 +78,7 @@ def old(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_old_torch_is_refused_with_both_releases(call: Callable[..., object], given: object) -> None:
     with pytest.raises(ReleaseError) as refused:
         call(double, given)
-    assert f"torch {versions.OLDEST} or newer" in str(refused.value)
+    assert f"torch {releases.OLDEST} or newer" in str(refused.value)
     assert "torch 2.8.0+cpu" in str(refused.value)
     assert isinstance(refused.value, TargetError)
 
@@ -87,7 +87,7 @@ def test_an_old_torch_is_refused_with_both_releases(call: Callable[..., object],
 def test_the_command_line_refuses_an_old_torch(model: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", model, "--input", "x: float32[n]"]) == 2
     said = capsys.readouterr().err
-    assert versions.OLDEST in said and "2.8.0" in said and "Traceback" not in said
+    assert releases.OLDEST in said and "2.8.0" in said and "Traceback" not in said
 
 
 @pytest.mark.usefixtures("old")
@@ -101,7 +101,7 @@ def test_archives_are_read_whatever_the_torch() -> None:
 @pytest.mark.parametrize("constant", NOTES)
 def test_a_newer_release_is_noted_once(constant: str, monkeypatch: pytest.MonkeyPatch) -> None:
     before = check(double, "x: float32[n]")
-    monkeypatch.setattr(versions, constant, "2.0")
+    monkeypatch.setattr(releases, constant, "2.0")
     report = check(double, "x: float32[n]")
     code, version = NOTES[constant]
     (note,) = (message for found, message in notes(report) if found is code)
@@ -113,7 +113,7 @@ def test_a_newer_release_is_noted_once(constant: str, monkeypatch: pytest.Monkey
 
 def test_what_needs_no_torch_has_no_note(monkeypatch: pytest.MonkeyPatch) -> None:
     for constant in NOTES:
-        monkeypatch.setattr(versions, constant, "2.0")
+        monkeypatch.setattr(releases, constant, "2.0")
     assert not notes(check(str(ARCHIVE)))
     assert len(notes(check(torch.export.export(nn.ReLU(), (torch.ones(3),))))) == 2
 

@@ -1,5 +1,7 @@
-"""Whether anyshape knows the installed torch and Python, and which errors are those of a release that it does
-not know. Nothing here imports torch before it is asked.
+"""The releases of torch and Python that anyshape is for, whether those installed are among them, and which
+errors are those of a release that it does not know. Nothing here imports torch before it is asked.
+
+What differs between releases asks `operators.INSTALLED` in the host, and `c.since(2, 14)` in a rule.
 """
 
 from __future__ import annotations
@@ -14,8 +16,14 @@ from types import ModuleType
 from typing import Final
 
 from ...constraints.ir.release import Release, release_of
-from . import versions
 from .names import NAMES
+
+OLDEST: Final = "2.12"
+"""The lower bound in `pyproject.toml`. In 2.9 to 2.11 there is no `_hop_compile_and_call`."""
+NEWEST: Final = "2.15"
+"""The last release with which the tests were run; with a newer one, reports say so."""
+NEWEST_PYTHON: Final = "3.14"
+"""The same of Python. `requires-python` in `pyproject.toml` has the oldest."""
 
 _HOST: Final = Path(__file__).parent
 _LAST: Final = frozenset(name.rpartition(".")[2] for name in NAMES)
@@ -52,9 +60,9 @@ def python_version() -> str:
 def too_old() -> str:
     """Returns the reason why anyshape does not run on the installed torch; "" where it may."""
     version = torch_version()
-    if number(version) >= number(versions.OLDEST):
+    if number(version) >= number(OLDEST):
         return ""
-    return f"anyshape needs torch {versions.OLDEST} or newer, and torch {version} is installed"
+    return f"anyshape needs torch {OLDEST} or newer, and torch {version} is installed"
 
 
 def untested() -> Iterator[tuple[str, str, str]]:
@@ -64,8 +72,8 @@ def untested() -> Iterator[tuple[str, str, str]]:
     yield from (
         (what, installed, newest)
         for what, installed, newest in (
-            ("torch", torch_version(), versions.NEWEST),
-            ("Python", python_version(), versions.NEWEST_PYTHON),
+            ("torch", torch_version(), NEWEST),
+            ("Python", python_version(), NEWEST_PYTHON),
         )
         if number(installed) > number(newest)
     )

@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Mapping
 from typing import IO, Any, Final, TypeAlias
 
-from ..host.versions import NEWEST, OLDEST
+from ..host.releases import NEWEST, OLDEST
 
 PathLike: TypeAlias = "str | os.PathLike[str]"
 

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 
 from ...constraints.ir.program import Origin
-from ...tracer.host import releases, versions
+from ...tracer.host import releases
 from ..report.codes import Code
 from ..report.report import Finding
 from .target import Target, TargetError
@@ -50,4 +50,4 @@ def _needs_torch(target: Target) -> bool:
 
 
 def _hint() -> str:
-    return f"install torch {versions.OLDEST} to {versions.NEWEST}, or a newer anyshape"
+    return f"install torch {releases.OLDEST} to {releases.NEWEST}, or a newer anyshape"

@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from anyshape import tracer
-from anyshape.tracer.host import versions
+from anyshape.tracer.host import releases
 from anyshape.tracer.host.names import NAMES
 
 ROOT: Final = Path(tracer.__path__[0]).resolve().parent
@@ -134,8 +134,8 @@ def test_the_installed_release_has_each_name(name: str) -> None:
     if name.startswith("torch."):
         assert host_releases.has(host_releases.INSTALLED, name)
         first, last = NAMES[name].seen.split("-")
-        assert number(first) <= number(versions.OLDEST) <= number(torch.__version__)
-        assert number(torch.__version__) <= number(versions.NEWEST) == number(last)
+        assert number(first) <= number(releases.OLDEST) <= number(torch.__version__)
+        assert number(torch.__version__) <= number(releases.NEWEST) == number(last)
     else:
         module, _, attribute = name.rpartition(".")
         assert hasattr(sys.modules[module], attribute)
@@ -151,4 +151,4 @@ def test_a_name_that_is_gone_is_seen() -> None:
 
 
 def test_the_oldest_release_is_the_lower_bound() -> None:
-    assert f'"torch>={versions.OLDEST}"' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert f'"torch>={releases.OLDEST}"' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
