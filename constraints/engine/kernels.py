@@ -180,6 +180,8 @@ def _kernels(device: str, release: str) -> Kernels | None:
 
 UNLESS_ONE: Final = frozenset({"argmax", "argmin"})
 """Operators without a kernel along a dim that has one element."""
+OF_DIMS: Final = frozenset({"kthvalue", "topk"})
+"""Operators without a kernel for a tensor without dims."""
 
 
 def require_kernel(c: Context, kernels: Kernels, op: str, named: Mapping[str, Any], result: Any) -> None:
@@ -191,11 +193,13 @@ def require_kernel(c: Context, kernels: Kernels, op: str, named: Mapping[str, An
         return
     told = f"{op} does not take {dtype_of(named, result)} on {kernels.device}"
     empty = _is_empty(c, (*named.values(), result)) if refusal.empty is not False else False
-    if op in UNLESS_ONE and refusal.error is NotImplementedError and type(named.get("dim")) is int:
+    along = op in UNLESS_ONE and refusal.error is NotImplementedError and type(named.get("dim")) is int
+    if along or op in OF_DIMS:
         shape = named["input"].shape
         if not all(row_of(size) is None for size in shape):
-            return c.approximate(f"{told}, but for one along the dim", "both")
-        empty = any_of((empty, bool(shape) and eq(shape[named["dim"]], 1)))
+            return c.approximate(f"{told}, but for a single element", "both")
+        single = eq(shape[named["dim"]], 1) if along and shape else op in OF_DIMS and not shape
+        empty = any_of((empty, single))
     if refusal.empty is None and empty is not False:
         c.approximate(f"{told}; empty tensors it may take", "accept", empty)
     c.require(empty, told, refusal.error)

@@ -208,8 +208,8 @@ def mode(c: Context, input: Tensor, dim: int = -1, keepdim: Value = False) -> Pa
 
 
 def kthvalue(c: Context, input: Tensor, k: Dim, dim: int = -1, keepdim: Value = False) -> Pair:
-    """[*a, n, *b] -> values: [*a, *b], indices: int64[*a, *b], where 1 <= k <= n"""
-    result = values_and_indices(c, "kthvalue", "x==x", input, dim, keepdim)
+    """[*a, n, *b] -> values: [*a, *b], indices: int64[*a, *b], where 1 <= k <= n; any dtype without dims"""
+    result = values_and_indices(c, "kthvalue", "x==x" if input.shape else "====", input, dim, keepdim)
     size = _size(input, axis(c, dim, input.rank))
     c.require(
         all_of((ge(k, 1), le(k, size))), f"kthvalue takes k from 1 to {size}, the size of dim {dim}, not {k}"

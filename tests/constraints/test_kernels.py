@@ -224,6 +224,22 @@ def test_some_sizes_need_no_kernel(name: str) -> None:
             assert report.accepts.holds(a=a), a
 
 
+@pytest.mark.parametrize("dtype", ["uint16", "bool", "complex64", "float32"])
+@pytest.mark.parametrize("sizes", [(), (1,)])
+@pytest.mark.parametrize("op", ["kthvalue", "topk", "median", "sort"])
+def test_a_tensor_without_dims_may_need_no_kernel(op: str, sizes: tuple[int, ...], dtype: str) -> None:
+    def target(x: Tensor) -> Any:
+        return getattr(x, op)(*(1,) * (op in ("kthvalue", "topk")))
+
+    try:
+        target(torch.ones(sizes).to(getattr(torch, dtype)))
+    except RuntimeError:
+        wrong = "proved"
+    else:
+        wrong = "refuted"
+    assert check(target, f"x: {dtype}[{', '.join(map(str, sizes))}]", replay=False).verdict != wrong
+
+
 def test_the_rank_may_decide_whether_there_is_a_dim_of_one() -> None:
     report = check(lambda x: x.argmax(0), "x: uint16[...]", replay=False)
     assert report.verdict in ("refined", "unknown") and not report.accepts.exact
