@@ -24,6 +24,11 @@ class _Absent:
 ABSENT: Any = _Absent()
 
 
+def text(shape: Sequence[Dim]) -> str:
+    """`[b, 3*h]`"""
+    return f"[{', '.join(map(str, shape))}]"
+
+
 def axis(c: Context, dim: Dim, rank: int) -> int:
     """An axis from 0 to rank-1; torch counts negative axes from the end, and takes a scalar for a vector
     here.

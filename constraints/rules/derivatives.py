@@ -13,12 +13,11 @@ from ..engine.generate import Rule, RuleFunction
 from ..ir.language import Context, Layout, Shape, Tensor, Value, product, tensors
 from ..terms.dims import Dim
 from ..terms.formula import any_of, divides, eq, ge
-from .common import axis, category, like_input, rank_is
+from .common import axis, category, like_input, rank_is, text
 from .creation import sizes
 from .elementwise import apply_law, operators, pointwise, same_dtype
 from .gathering import boolean, index_add, integral, scatter_add, segment_reduce
 from .indexing import select, slice_
-from .layout import text
 from .loss import RULES as LOSSES
 from .loss import cdist, fits_into, pdist, same_shape
 from .norm import suggested_layout, weight_norm_interface

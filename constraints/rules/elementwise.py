@@ -12,15 +12,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cmp_to_key, partial
 from itertools import pairwise
+from math import ceil
 from types import MappingProxyType
 from typing import Any, Final
 
 from ..engine.generate import Rule, RuleFunction
 from ..engine.memory import dense as lies_dense
 from ..engine.memory import is_contiguous
-from ..ir.language import Context, Layout, Number, Shape, Tensor, Value
+from ..ir.language import Context, Layout, Number, Shape, Tensor, Value, product
 from ..terms.dims import Dim, Term
-from ..terms.formula import all_of, any_of, eq
+from ..terms.formula import Formula, all_of, any_of, eq, ge, le, lt, negate
 from .common import (
     CATEGORY,
     COMPLEX_OF,
@@ -35,7 +36,17 @@ from .common import (
     promote,
 )
 from .sizes import ARITHMETIC
-from .strides import Strides, by_stride, is_refuted, laid_out, lies_so, preserved, quotient, strides_of
+from .strides import (
+    Strides,
+    by_stride,
+    is_refuted,
+    laid_out,
+    lies_so,
+    preserved,
+    quotient,
+    require_flat,
+    strides_of,
+)
 
 KINDS: Final = ("bool", "int", "float", "complex")
 COMPLEX = MappingProxyType({real: dtype for dtype, real in REAL_OF.items()})
@@ -669,8 +680,31 @@ def frexp(c: Context, input: Tensor) -> tuple[Tensor, Tensor]:
 def isin(
     c: Context, elements: Value, test_elements: Value, assume_unique: Value = False, invert: Value = False
 ) -> Tensor:
-    """[*a], [*b] -> bool[*a]; either may be a number"""
-    return Tensor(elements.shape if isinstance(elements, Tensor) else (), "bool", Layout.UNKNOWN)
+    """[*a], [*b] -> bool[*a]; either may be a number
+
+    Few test elements are compared with each element, and are viewed as a vector for that; many are sorted.
+    """
+    shape = elements.shape if isinstance(elements, Tensor) else ()
+    if isinstance(test_elements, Tensor) and not is_contiguous(test_elements):
+        require_flat(c, test_elements, unless=negate(_few(c, test_elements.numel, product(shape))))
+    return Tensor(shape, "bool", Layout.UNKNOWN)
+
+
+def _few(c: Context, m: Dim, n: Dim) -> Formula:
+    """Returns the condition m < ⌊10 n^0.145⌋, under which `isin` does not sort m elements to find n others.
+
+    The right side is at least k from n = ⌈(k / 10)^(1 / 0.145)⌉ on. For open m and n, k goes up to 20.
+    """
+    if isinstance(n, int):
+        return lt(m, int(10 * n**0.145))
+    if m == n:
+        return le(m, 13)
+    ks = [m + 1] if isinstance(m, int) else range(10, 21)
+    least = {k: max(1, ceil((k / 10) ** (1 / 0.145))) for k in ks}
+    if not isinstance(m, int):
+        many = all_of((ge(n, least[20]), ge(m, 20)))
+        c.approximate("whether isin sorts so many elements is not known", "accept", many)
+    return any_of(all_of((ge(n, least[k]), lt(m, k))) for k in ks)
 
 
 def equal(c: Context, input: Tensor, other: Tensor) -> Number:

@@ -11,11 +11,11 @@ from ..ir.language import Affine, Context, Number, Shape, Tensor, product
 from ..terms.dims import Dim, minimum
 from ..terms.formula import Formula, all_of, any_of, eq, ge, le, lt, ne
 from ..terms.rows import rank_of
-from .common import axis, broadcast, contiguous_strides, given_or_left_out, is_floating, rank_is
+from .common import axis, broadcast, contiguous_strides, given_or_left_out, is_floating, rank_is, text
 from .common import axis as axis_of
 from .indexing import same_dtype
-from .layout import empty, nonnegative, text
-from .strides import laid_out, preserved
+from .layout import empty, nonnegative
+from .strides import laid_out, preserved, require_flat
 
 BOTH = ("int64", "int32")
 LONG = ("int64",)
@@ -224,9 +224,11 @@ def put(c: Context, input: Tensor, index: Tensor, source: Tensor, accumulate: bo
 
 def take_along_dim(c: Context, input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
     """`[*a, n, *z], [*b, k, *y] -> [*broadcast(a, b), k, *broadcast(z, y)]`; without a dim,
-    `[*a], [*k] -> [∏k]`
+    `[*a], [*k] -> [∏k]`, of tensors that can be viewed as vectors
     """
     if dim is None:
+        for tensor in (input, indices):
+            require_flat(c, tensor)
         flat = Tensor((indices.numel,), indices.dtype)
         return gather(c, Tensor((input.numel,), input.dtype), 0, flat)
     integral(c, indices, LONG)

@@ -13,8 +13,8 @@ from ..engine.memory import require_apart
 from ..ir.language import Affine, Context, Dyn, Ellipses, Layout, Number, Shape, Slice, Tensor, Value
 from ..terms.dims import Dim, Term, ceildiv, maximum, minimum
 from ..terms.formula import And, Compare, Formula, Or, all_of, any_of, eq, ge, le, lt, negate
-from .common import axis, broadcast, contiguous_strides
-from .layout import copied, empty, nonnegative, replaced, text, with_strides
+from .common import axis, broadcast, contiguous_strides, text
+from .layout import copied, empty, nonnegative, replaced, with_strides
 from .strides import by_stride, dense_in, laid_out, preserved, quotient, strides_of
 
 # --- positions and slices --------------------------------------------------------------------------------

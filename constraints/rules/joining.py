@@ -8,9 +8,9 @@ from typing import Any
 from ..ir.language import Context, Layout, Shape, Tensor, product
 from ..terms.dims import Dim, Term, ceildiv, maximum, minimum, total
 from ..terms.formula import divides, eq, ge
-from .common import axis, channels_innermost, channels_last, promote, same_dim
+from .common import axis, channels_innermost, channels_last, promote, same_dim, text
 from .indexing import a_dim, one_dim, slice_length
-from .layout import at_least_rank, copied, nonnegative, text, unsqueeze, with_strides
+from .layout import at_least_rank, copied, nonnegative, unsqueeze, with_strides
 from .strides import Strides, quotient, strides_of
 
 # --- joining ---------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from ..engine.memory import is_contiguous
 from ..ir.language import Context, Layout, Shape, Tensor, product, tensors
 from ..terms.dims import Dim, sym, symbols, total
 from ..terms.formula import And, Compare, Formula, Or, all_of, any_of, divides, eq, ge, ne, negate
-from .common import axes, axis, contiguous_strides, given_or_left_out, rank_is
+from .common import axes, axis, contiguous_strides, given_or_left_out, rank_is, text
 from .strides import (
     Strides,
     cancelled,
@@ -22,11 +22,6 @@ from .strides import (
     strides_of,
     view_of,
 )
-
-
-def text(shape: Sequence[Dim]) -> str:
-    """`[b, 3*h]`"""
-    return f"[{', '.join(map(str, shape))}]"
 
 
 def nonnegative(c: Context, size: Dim, what: str) -> None:

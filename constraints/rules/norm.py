@@ -12,9 +12,8 @@ from ..engine.memory import is_contiguous
 from ..ir.language import Context, Layout, Refused, Shape, Tensor, Value, product
 from ..terms.dims import Dim
 from ..terms.formula import Formula, all_of, any_of, divides, eq, ge, ne
-from .common import axis, category, channels_last, contiguous_strides, like_input, promote
+from .common import axis, category, channels_last, contiguous_strides, like_input, promote, text
 from .elementwise import apply_law, pointwise, pointwise_layout, same_dtype
-from .layout import text
 from .strides import Strides, is_refuted, lies_so, preserved, strides_of, view_of
 
 Vector = Tensor | None

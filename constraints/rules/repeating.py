@@ -10,9 +10,9 @@ from ..contents.masks import one_dim
 from ..ir.language import Affine, Context, Layout, Shape, Tensor
 from ..terms.dims import Dim, maximum, minimum
 from ..terms.formula import all_of, any_of, eq, ge, le
-from .common import axes, axis, broadcast, given_or_left_out, rank_is
+from .common import axes, axis, broadcast, given_or_left_out, rank_is, text
 from .joining import joined_layout
-from .layout import copied, empty, nonnegative, replaced, text, transpose, with_strides
+from .layout import copied, empty, nonnegative, replaced, transpose, with_strides
 from .strides import Strides, laid_out, preserved, strides_of
 
 # --- expand ----------------------------------------------------------------------------------------------

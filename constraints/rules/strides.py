@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple, TypeAlias
 
-from ..engine.memory import is_row_major
-from ..ir.language import Context, Layout, Shape, product
+from ..engine.memory import is_contiguous, is_row_major
+from ..ir.language import Context, Layout, Shape, Tensor, product
 from ..terms.dims import Apply, Dim, Term, divide, lone
-from ..terms.formula import And, Compare, Formula, Or, all_of, any_of, eq, ne
-from .common import contiguous_strides
+from ..terms.formula import And, Compare, Formula, Or, all_of, any_of, eq, ne, negate
+from .common import contiguous_strides, text
 from .common import strides_of as strides_of
 
 Strides: TypeAlias = tuple[Dim, ...]
@@ -224,6 +224,24 @@ def view_of(c: Context, shape: Shape, strides: Strides, new: Shape, inferred: in
     if contiguous_under(possible, shape, strides):
         return View(possible, Layout.CONTIGUOUS)
     return View(possible, Layout.UNKNOWN)
+
+
+def require_flat(c: Context, input: Tensor, unless: Formula = False) -> None:
+    """Requires that the tensor can be viewed as a vector, or has no elements, unless a condition holds.
+
+    That is what kernels need which call `view(-1)` on an operand.
+    """
+    strides = strides_of(input)
+    if unless is True or is_contiguous(input):
+        return
+    allowed = any_of((unless, eq(input.numel, 0)))
+    if strides is None:
+        reason = f"whether strides let {text(input.shape)} be viewed as a vector is not known"
+        c.approximate(reason, "accept", negate(allowed))
+        return
+    possible = view_of(c, input.shape, strides, (input.numel,)).possible
+    told = f"{text(input.shape)} with strides {text(strides)} cannot be viewed as a vector"
+    c.require(any_of((allowed, possible)), f"{told}: it is not contiguous, and has to be copied (contiguous)")
 
 
 def _no_break(c: Context, parts: list[Block], at: int, nonzero: Sequence[Dim]) -> Formula:

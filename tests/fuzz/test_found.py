@@ -10,6 +10,20 @@ from benchmarks.fuzz.program import Program, Sizes
 
 MIXED = "F.conv1d(x.long(), torch.ones(5, 3, 3), {bias}, padding=1)"
 FOUND: dict[str, tuple[str, str, Sizes]] = {
+    "a shape without dims, as the size of a new tensor": (
+        "x.new(x.squeeze(0).shape)", "x: float32[a]", {"a": 1},
+    ),
+    "a tuple of which a new tensor is made": ("x.new((3, len(x)))[1]", "x: float32[a]", {"a": 1}),
+    "a list of which a new tensor is made": (
+        "x.new([1, len(x)]).view(2) + x.new(x.shape + (2,)).sum()", "x: float32[a]", {"a": 3},
+    ),
+    "few elements that are compared, transposed": (
+        "torch.isin(x, x.t())", "x: float32[a, b]", {"a": 2, "b": 3},
+    ),
+    "a storage that grows with the result it is given": (
+        "torch.exp(x, out=(t := torch.ones(len(x), len(x)))[..., :2]) + t.as_strided((4,), (2,), 1).sum()",
+        "x: float32[a, b]", {"a": 2, "b": 4},
+    ),
     "a length of 0": (
         "nn.utils.rnn.pack_padded_sequence(x, [len(x) - 1], batch_first=True).data",
         "x: float32[a, b]", {"a": 1, "b": 3},

@@ -80,6 +80,8 @@ MIXED = [
     case("take", T("a b"), long("c d+1")),
     case("take_along_dim", T("a b"), long("c d"), 1),
     case("take_along_dim", T("a b"), long("c d")),
+    case("take_along_dim", T("a b", permute=(1, 0)), long("c d")),
+    case("take_along_dim", T("a b"), long("c d", permute=(1, 0))),
     case("take_along_dim", T("a b 4"), long("a 1 4"), 1),
     case("take_along_dim", T("a b"), long("1 c"), 1),
     case("masked_select", T("a b"), T("c 1", flag, fill=1)),

@@ -66,7 +66,7 @@ class Writing(Lowering):
                 self._changed.add(memory.key)
                 for part, _ in known:
                     self.since(part)
-        if _other_sizes(before, written.value):
+        if other_sizes(before, written.value):
             self._has_reshaped(op, written, before)
         written.is_written()
         if isinstance(before, Tensor):
@@ -114,7 +114,7 @@ class Writing(Lowering):
         told = isinstance(before, Tensor) and before.elements not in (None, UNTRACKED)
         if told and id(tensor) in self.loops.met:
             self.give_up(f"{op} writes into a tensor of indices, one of several")
-        if _other_sizes(before, tensor.value) and (self.loops.summarising or id(tensor) in self.loops.met):
+        if other_sizes(before, tensor.value) and (self.loops.summarising or id(tensor) in self.loops.met):
             self.give_up(f"{op} changes the shape of a tensor in place")
 
     def _into(self, op: str, value: Value, out: Value) -> Value:
@@ -141,7 +141,7 @@ class Writing(Lowering):
         return value
 
 
-def _other_sizes(before: Tensor | Dynamic, after: Tensor | Dynamic) -> bool:
+def other_sizes(before: Tensor | Dynamic, after: Tensor | Dynamic) -> bool:
     """Returns whether the shape or the strides have changed."""
     if not isinstance(before, Tensor) or not isinstance(after, Tensor):
         return before is not after

@@ -30,7 +30,7 @@ from ..values import listed
 from ..values.numbers import Size
 from ..values.sequences import counted, joined
 from ..values.symbolic import OPERATOR_ATTRIBUTES, QUESTIONS, SymbolicTensor, Within, answer
-from .effects import Writing
+from .effects import Writing, other_sizes
 from .fallback import estimated, leaves
 from .memory import STRIDING, is_view, remember, storage
 from .overlaps import lying, require_no_overlap
@@ -276,8 +276,9 @@ class Operators(Writing):
                     left = assigned(before, *put, self.generator.at_least)
                 target.value = structs.replace(before, elements=left)
             self._has_written(it.op, target, before)
-            if it.op in ("resize_", "resize_as_", "set_"):
-                target.memory.whole().owner = None
+            resized = "out" in it.named and other_sizes(before, target.value)
+            if resized or it.op in ("resize_", "resize_as_", "set_"):
+                target.memory.whole().owner = None  # the storage may hold more elements than before
             if it.op == "set_":
                 self._move(target, it.args[1:], it.kwargs)
 

@@ -135,6 +135,17 @@ def _shaped_by(size: Any, **options: Any) -> SymbolicTensor | None:
     return found
 
 
+def _made_anew(input: Any, size: Any, **options: Any) -> SymbolicTensor | None:
+    """Returns `x.new(sizes)`, without contents, of a `torch.Size`; of any other list or tuple, `x.new(data)`,
+    a tensor of that data; None of a single integer or a tensor.
+    """
+    if not isinstance(input, SymbolicTensor) or not isinstance(size, list | tuple):
+        return None
+    op = "new_empty" if isinstance(size, torch.Size) else "new_tensor"
+    made: SymbolicTensor = input.run.operator(op, (input, size), options)
+    return made
+
+
 def _data(run: Recorder, value: Tensor, sizes: tuple[Dim, ...], nowhere: Formula) -> Any:
     if not sizes:
         return run.datum(value.dtype, nowhere)
@@ -210,9 +221,12 @@ TAKING: Final[Mapping[str, int]] = {"tensor": 0, "as_tensor": 0, "getitem": 1, "
 """Operator -> which of its arguments may be a list of integers."""
 LISTED: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
     **dict.fromkeys("zeros ones empty rand randn".split(), by_signature(_shaped_by)),
+    "new": by_signature(_made_anew),
     "unbind": by_signature(unbound),
     "split": by_signature(_split),
     "split_with_sizes": by_signature(_split_with_sizes),
 }
-"""Operators that give as many results, or take as many sizes, as a size says; None where they do not."""
+"""Operators that give as many results, or take as many sizes, as a size says, or whose result depends on
+the type of a list; None where they do not.
+"""
 QUESTIONS: Final[Mapping[str, Callable[..., Any]]] = {"tolist": tolist}
