@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from typing import Any, Final
@@ -79,6 +79,8 @@ class Kernels:
     """The operators of which it is known what they take, where others are not; None for all."""
     untold: frozenset[str] = frozenset()
     """The dtypes of which that is known of none."""
+    _suspected: dict[str, frozenset[str | None]] = field(default_factory=dict)
+    """The answers of `_suspects`."""
 
     @classmethod
     def of(
@@ -95,15 +97,20 @@ class Kernels:
 
     def refusal(self, op: str, named: Mapping[str, Any], result: Any) -> Unsupported | None:
         """Returns how a call is refused for its dtype; None where nothing is known to refuse it."""
-        rows = self.of_operator.get(op)
-        if rows is None or (dtype := dtype_of(named, result)) not in _PLACES:
+        if op not in self.of_operator or (dtype := dtype_of(named, result)) not in self._suspects(op):
             return None
-        place = _PLACES[dtype]
-        if all(row[place] == RUNS for row in rows):
-            return None
-        kind = kind_of(op, dtype, named)
+        place, kind = _PLACES[dtype], kind_of(op, dtype, named)
         letters = (self.rows.get(key, _NOTHING)[place] for key in (kind, kind + words_of(named)))
         return next(filter(None, map(REFUSALS.get, letters)), None)
+
+    def _suspects(self, op: str) -> frozenset[str | None]:
+        """Returns the dtypes of which any row of an operator has a refusal."""
+        if op not in self._suspected:
+            rows = self.of_operator[op]
+            self._suspected[op] = frozenset(
+                dtype for dtype, place in _PLACES.items() if any(row[place] != RUNS for row in rows)
+            )
+        return self._suspected[op]
 
 
 def dtype_of(named: Mapping[str, Any], result: Any) -> str | None:

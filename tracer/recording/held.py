@@ -20,7 +20,7 @@ import sys
 from bisect import bisect_right
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate, chain, compress, count, filterfalse, islice, repeat
+from itertools import accumulate, chain, compress, count, filterfalse, islice
 from operator import attrgetter, is_, methodcaller
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, Final, NamedTuple
@@ -289,9 +289,9 @@ class _Dicts:
 
     def exchange(self, replaced: Mapping[int, Any]) -> list[tuple[Any, Any, Any]]:
         """Puts stand-ins in the place of values; returns owners and names with the values that were there."""
-        ends, held = [*accumulate(self._sizes)], [*map(replaced.__contains__, map(id, self._values))]
-        owners = map(self._owners.__getitem__, map(bisect_right, repeat(ends), compress(count(), held)))
-        before = [*zip(owners, compress(self._names, held), compress(self._values, held), strict=True)]
+        ends = [*accumulate(self._sizes)]
+        places = compress(count(), map(replaced.__contains__, map(id, self._values)))
+        before = [(self._owners[bisect_right(ends, at)], self._names[at], self._values[at]) for at in places]
         for owner, name, value in before:
             self.put(owner, name, replaced[id(value)])
         return before
