@@ -9,7 +9,7 @@ may be seen through any other tensor of the same kind: it invalidates the traits
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -186,7 +186,7 @@ class Contents:
         """By reference, the value that it refers to, with a key: the reference itself, except for a value
         that replaces another, as that of an iteration of a loop does.
         """
-        self._operands: Collection[tuple[Value, int]] = ()
+        self._operands: Iterable[tuple[Value, int]] = ()
         """The values, with their references, that the call is given."""
         self._given: dict[int, tuple[Tensor, int]] | None = None
         """By identity, the tensors among them, each with its first reference; None until one is asked for."""
@@ -194,8 +194,10 @@ class Contents:
         self._replaced = 0
         """How many values have replaced others."""
 
-    def about(self, given: Collection[tuple[Value, int]]) -> None:
-        """Sets the values, with their references, that the next call is given."""
+    def about(self, given: Iterable[tuple[Value, int]]) -> None:
+        """Sets the values, with their references, that the next call is given; they are read once, when a
+        rule first asks for one.
+        """
         self._operands, self._given = given, None
         self._made.clear()
 
@@ -277,12 +279,14 @@ class Contents:
     ) -> tuple[Value, bool]:
         if not isinstance(result, Tensor):
             return result, False
-        step, told = CallStep(c, self, op, named, result, part), False
-        if part is None and isinstance(result.elements, Span) and result.elements.attained:
-            result, told = self._perhaps_unattained(step)
-        effects = EFFECTS.get(op)
-        if effects is None:
+        told = False
+        attained = part is None and isinstance(result.elements, Span) and result.elements.attained
+        effects = EFFECTS.get(op, ())
+        if not (attained or effects):
             return result, told
+        step = CallStep(c, self, op, named, result, part)
+        if attained:
+            result, told = self._perhaps_unattained(step)
         found: dict[str, Any] = {}
         for effect in effects:
             found |= {name: trait for name, trait in effect(step).items() if not _is_unknown(trait)}

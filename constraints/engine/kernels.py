@@ -7,8 +7,9 @@ to make. It says something of calls like those alone: with tensors of one dtype,
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from typing import Any, Final
@@ -30,6 +31,10 @@ DEVICES: Final = ("cpu", "cuda")
 
 RUNS: Final = "."
 """The letter of a dtype of which nothing is said."""
+_PLACES: Final[Mapping[str | None, int]] = {dtype: place for place, dtype in enumerate(DTYPES)}
+"""The index of each dtype in a row."""
+_NOTHING: Final = RUNS * len(DTYPES)
+"""The row of a kind of calls of which nothing is said."""
 ERRORS: Final = {
     "Nnm": NotImplementedError,
     "Rrq": RuntimeError,
@@ -66,14 +71,16 @@ class Kernels:
     """What the kernels of a device refuse."""
 
     device: str
-    rows: Mapping[str, Mapping[str, Unsupported]]
-    """Dtype -> refusal, by the `kind` of calls, or by this and their `words`."""
-    suspects: Mapping[str, frozenset[str]]
-    """The dtypes of which any row of an operator has a refusal."""
+    rows: Mapping[str, str]
+    """A letter for each dtype, by the `kind` of calls, or by this and their `words`."""
+    of_operator: Mapping[str, list[str]]
+    """The rows of all kinds of calls of an operator."""
     known: frozenset[str] | None = None
     """The operators of which it is known what they take, where others are not; None for all."""
     untold: frozenset[str] = frozenset()
     """The dtypes of which that is known of none."""
+    _suspected: dict[str, frozenset[str | None]] = field(default_factory=dict)
+    """The answers of `_suspects`."""
 
     @classmethod
     def of(
@@ -83,28 +90,27 @@ class Kernels:
         known: frozenset[str] | None = None,
         untold: frozenset[str] = frozenset(),
     ) -> Kernels:
-        refusals = {
-            kind: {
-                dtype: REFUSALS[letter] for dtype, letter in zip(DTYPES, row, strict=True) if letter != RUNS
-            }
-            for kind, row in rows.items()
-        }
-        suspects: dict[str, frozenset[str]] = {}
-        for kind, row in refusals.items():
-            op = kind.partition(" ")[0].removesuffix(">")
-            suspects[op] = suspects.get(op, frozenset()) | row.keys()
-        return cls(device, refusals, suspects, known, untold)
+        of_operator: defaultdict[str, list[str]] = defaultdict(list)
+        for kind, row in rows.items():
+            of_operator[kind.partition(" ")[0].removesuffix(">")].append(row)
+        return cls(device, rows, dict(of_operator), known, untold)
 
     def refusal(self, op: str, named: Mapping[str, Any], result: Any) -> Unsupported | None:
         """Returns how a call is refused for its dtype; None where nothing is known to refuse it."""
-        suspects = self.suspects.get(op)
-        if suspects is None or (dtype := dtype_of(named, result)) not in suspects:
+        if op not in self.of_operator or (dtype := dtype_of(named, result)) not in self._suspects(op):
             return None
-        kind = kind_of(op, dtype, named)
-        row = self.rows.get(kind)
-        if row is None or dtype not in row:
-            row = self.rows.get(kind + words_of(named))
-        return None if row is None else row.get(dtype)
+        place, kind = _PLACES[dtype], kind_of(op, dtype, named)
+        letters = (self.rows.get(key, _NOTHING)[place] for key in (kind, kind + words_of(named)))
+        return next(filter(None, map(REFUSALS.get, letters)), None)
+
+    def _suspects(self, op: str) -> frozenset[str | None]:
+        """Returns the dtypes of which any row of an operator has a refusal."""
+        if op not in self._suspected:
+            rows = self.of_operator[op]
+            self._suspected[op] = frozenset(
+                dtype for dtype, place in _PLACES.items() if any(row[place] != RUNS for row in rows)
+            )
+        return self._suspected[op]
 
 
 def dtype_of(named: Mapping[str, Any], result: Any) -> str | None:

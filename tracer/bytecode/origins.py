@@ -157,10 +157,11 @@ def here(names: ModuleNames) -> Origin:
     frame = caller()
     module: str | None = None
     while frame is not None:
-        if module is None:
-            module = names.of_frame(frame)
-        if not is_inner(frame.f_code.co_filename):
+        module = names.of_frame(frame)
+        if module is not None or not is_inner(frame.f_code.co_filename):
             break
+        frame = frame.f_back
+    while frame is not None and is_inner(frame.f_code.co_filename):
         frame = frame.f_back
     if frame is None:
         return Origin(module=module or "")

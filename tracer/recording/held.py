@@ -389,7 +389,8 @@ class Held:
         self.tensors.update((id(tensor), tensor) for tensor in tensors if can_stand_in(tensor))
 
     def _tuple(self, values: list[tuple[Any, ...]]) -> None:
-        self._tuples += [value for value in values if not _ATOMS.issuperset(map(type, value))]
+        values = [value for value in values if not _ATOMS.issuperset(map(type, value))]
+        self._tuples += values
         self._waiting += chain.from_iterable(values)
 
     def _object(self, values: list[Any]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import time
 import warnings
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import BuiltinFunctionType
 from typing import Any, Final
@@ -210,8 +211,7 @@ class Operators(Writing):
         ids = it.ids
         it.values = tuple([self.lower(a, ids) for a in it.args])
         it.named = {k: self.lower(v, ids) for k, v in it.kwargs.items()}
-        lowered = tensors((*it.values, *it.named.values()))
-        self.generator.contents.about([(t, ids[id(t)].id) for t in lowered if id(t) in ids])
+        self.generator.contents.about(_referred((*it.values, *it.named.values()), ids))
 
     def _take_place(self, it: _Application) -> None:
         """Takes the node's place before the rule runs, so that branches inside the rule come after it."""
@@ -365,6 +365,11 @@ def _name_of(func: Any) -> tuple[str, str]:
     name: str = qualified_name(func) or getattr(func, "__name__", "") or func.name
     # torch's own functions in C++ are those of ATen, also where a Python function has the same name.
     return name, f"aten.{name}" if type(func) is BuiltinFunctionType else name
+
+
+def _referred(values: tuple[Value, ...], ids: Mapping[int, Ref]) -> Iterator[tuple[Tensor, int]]:
+    """Yields the tensors in some values that are tensors of the program, with their references."""
+    return ((tensor, ids[id(tensor)].id) for tensor in tensors(values) if id(tensor) in ids)
 
 
 def _tensor_among(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:

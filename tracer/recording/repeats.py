@@ -7,10 +7,10 @@ answer of its rule holds again as long as nothing was learnt since, and the node
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import torch
+from msgspec import Struct
 
 from ...constraints.ir.dtypes import category
 from ...constraints.ir.language import LOOSE, Tensor, Value
@@ -20,15 +20,13 @@ from ..values.numbers import Size
 from ..values.symbolic import Sizes, SymbolicTensor
 
 
-@dataclass(frozen=True, slots=True)
-class OperandSlot:
+class OperandSlot(Struct, frozen=True):
     """The position of an operand among the tensors of a call."""
 
     place: int
 
 
-@dataclass(frozen=True, slots=True)
-class FinishedCall:
+class FinishedCall(Struct, frozen=True):
     """A finished call: its operator, its arguments with slots for its tensors, and its result."""
 
     op: str

@@ -64,20 +64,28 @@ class RealTensors(Decisions):
                 with overrides_off():
                     known = value_of(tensor)
             name = self.subject.parameters.get(id(tensor))
+            is_constant = name is None
             if name is None:
                 kind = "meta_" if tensor.is_meta else CONSTANT  # a meta tensor holds data that are not there
                 name, known = f"{kind}{len(self.real)}", with_numbers(known, tensor)
-            found = self.real[id(tensor)] = tensor, known, self.new_input(name, known, parameter=True)
-            self.gradients.used(tensor, found[2].id)
-            if name.startswith(CONSTANT) and is_identity(tensor):
-                self.generator.contents.are_identities(known, found[2].id)
-            count = None if id(tensor) in self.subject.parameters else number_of_true(tensor)
+            ref = self.new_input(name, known, parameter=True)
+            found = self.real[id(tensor)] = tensor, known, ref
+            self.gradients.used(tensor, ref.id)
+            count = self._counted(tensor, known, ref, name) if is_constant else None
             if (known.elements is not None or count is not None) and (placed := _placed(tensor)) is not None:
                 self.followed.add(placed.key)
                 self.lends(tensor)
-            if count is not None:
-                self.generator.contents.has_trues(known, found[2].id, count)
         return found
+
+    def _counted(self, tensor: torch.Tensor, known: Tensor, ref: Ref, name: str) -> int | None:
+        """Notes a constant that is an identity matrix, or a mask of which the number of true elements is
+        known, and returns that number.
+        """
+        if name.startswith(CONSTANT) and is_identity(tensor):
+            self.generator.contents.are_identities(known, ref.id)
+        if (count := number_of_true(tensor)) is not None:
+            self.generator.contents.has_trues(known, ref.id, count)
+        return count
 
     def follows(self, tensor: torch.Tensor) -> bool:
         """Returns whether a real tensor lies in the memory of one of which the elements were noted."""

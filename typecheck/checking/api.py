@@ -271,7 +271,7 @@ def _report(
         inside,
         outside,
         trial.how if trial else "",
-        ways=findings.ways(system, inside),
+        ways=Later(lambda: findings.ways(system, inside)),
         parts=findings.parts(system, imposing),
     )
 

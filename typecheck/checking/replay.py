@@ -117,13 +117,20 @@ class Replayer:
     def __init__(self, target: Callable[..., Any], spec: Spec, limits: RunLimits = LIMITS) -> None:
         self.target, self.spec, self.limits = target, spec, limits
         self._system: System | None = None
-        self._unseen = Unseen()
+        self._found: Unseen | None = None
         self._left = limits.total
         self._known: Held | None = None
 
     def see(self, system: System) -> None:
         """Real kernels are asked from now on where the system says that fake ones do not see all."""
-        self._system, self._unseen = system, unseen(system)
+        self._system, self._found = system, None
+
+    @property
+    def _unseen(self) -> Unseen:
+        """Returns what fake kernels do not see of the program, read off it when the first example runs."""
+        if self._found is None:
+            self._found = Unseen() if self._system is None else unseen(self._system)
+        return self._found
 
     @alone
     def run(self, values: Mapping[str, int], accepted: bool) -> Outcome:

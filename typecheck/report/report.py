@@ -240,7 +240,7 @@ class ReportData:
     """The method by which the examples were run; empty where they were not."""
     stats: Mapping[str, float] = field(default_factory=dict)
     """Seconds of each step (`trace_s`, `generate_s`, `solve_s`, `replay_s`), and counts."""
-    ways: tuple[Formula, ...] = ()
+    ways: Sequence[Formula] = ()
     """The sizes that take each way through the program that returns, where there is more than one."""
     parts: tuple[ConditionPart, ...] = ()
     """The parts of the condition with the lines that impose them, with the verdict `refined`."""
