@@ -1,4 +1,5 @@
 """Strides that a program asks for, compared with those of an eager run, with and without elements."""
+
 from __future__ import annotations
 
 import itertools
@@ -10,6 +11,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from anyshape import check
+from anyshape.constraints.terms.dims import evaluate
+from anyshape.constraints.terms.formula import holds
+from anyshape.constraints.terms.formula_text import parse_formula
+from anyshape.constraints.terms.syntax import parse_dim
 
 MAKERS: list[Callable[[Tensor], Tensor]] = [
     lambda x: x,
@@ -32,6 +37,8 @@ MAKERS: list[Callable[[Tensor], Tensor]] = [
 
 @pytest.mark.parametrize("make", MAKERS)
 def test_strides_are_those_of_an_eager_run_or_not_known(make: Callable[[Tensor], Tensor]) -> None:
+    """So are the offset of a view, and whether the channels of images lie innermost."""
+
     def outer(x: Tensor) -> tuple[int, ...]:
         return make(x).stride()
 
@@ -46,3 +53,48 @@ def test_strides_are_those_of_an_eager_run_or_not_known(make: Callable[[Tensor],
             assert [int(str(output.value)) for output in report.outputs] == [*made.stride()], (a, b)
         else:
             assert report.verdict == "unknown" and min(made.shape) < 2, (a, b, report.to_text())
+
+
+ASKED: list[Callable[[Tensor], int]] = [
+    lambda x: x[1:, 1:].storage_offset(),
+    lambda x: x[:, 1:].storage_offset(),
+    lambda x: x.t()[1:].storage_offset(),
+    lambda x: x.chunk(2)[-1].storage_offset(),
+    lambda x: x.is_contiguous(memory_format=torch.channels_last),
+    lambda x: x.new_zeros(2, 1, *x.shape).is_contiguous(memory_format=torch.channels_last),
+    lambda x: x.new_zeros(*x.shape, 3, 1).is_contiguous(memory_format=torch.channels_last),
+    lambda x: x.new_zeros(2, 1, 3, *x.shape).is_contiguous(memory_format=torch.channels_last_3d),
+    lambda x: x[:, None, None].is_contiguous(memory_format=torch.channels_last),
+    lambda x: x.new_zeros(2, 3, *x.shape)[:, :1].is_contiguous(memory_format=torch.channels_last),
+]
+
+
+@pytest.mark.parametrize("ask", ASKED)
+def test_places_and_formats_are_those_of_an_eager_run_or_not_known(ask: Callable[[Tensor], int]) -> None:
+    decided = 0
+    for a, b in itertools.product((0, 1, 2, 3), (0, 1, 4)):
+        assumed = [f"{a} <= a <= {a + 4}", f"{b} <= b <= {b + 4}"]
+        report = check(lambda x: x.new_zeros(int(ask(x))), "x: float32[a, b]", assumed, replay=False)
+        if report.verdict == "unknown":
+            continue
+        decided += 1
+        told = [o for o in report.outputs if not o.when or holds(parse_formula(o.when), {"a": a, "b": b})]
+        size = evaluate(parse_dim(str(told[0].value)[8:-1]), {"a": a, "b": b})
+        assert len(told) == 1 and size == int(ask(torch.zeros(a, b))), (a, b, report.to_text())
+    assert decided
+
+
+BEYOND: list[Callable[[Tensor], Tensor]] = [
+    lambda x: x[2:2].view(5, 0)[2:].as_strided((1,), (1,)),
+    lambda x: x.view(x[2:2].view(5, 0)[2:].storage_offset() + 1, -1),
+]
+
+
+@pytest.mark.parametrize("refused", BEYOND)
+def test_where_a_view_without_elements_begins_in_the_elements_of_another(
+    refused: Callable[[Tensor], Tensor],
+) -> None:
+    with pytest.raises(RuntimeError, match=r"out of bounds|invalid for input"):
+        refused(torch.zeros(3, 1))
+    report = check(refused, "x: float32[a, b]", replay=False)
+    assert not report.accepts.exact and not report.accepts.certain.holds(a=3, b=1), report.to_text()

@@ -107,7 +107,7 @@ def _fails_anyway(error: Exception) -> bool:
         return False
     if _is_python(operation.function):
         return type(error) is TypeError  # its code has not run: it takes other arguments
-    if operation.args is None:
+    if operation.args is None or _is_stand_in(getattr(operation.function, "__self__", None)):
         return False
     if _is_plain(operation.args) and _is_plain(operation.kwargs):
         return True

@@ -31,6 +31,7 @@ from ...constraints.rules.elementwise import CONVERSIONS
 from ...constraints.rules.reach import POINTWISE
 from ...constraints.rules.strides import channels_last, lies_so
 from ...constraints.terms.dims import Dim, Term, maximum, minimum
+from ...constraints.terms.formula import Formula, all_of, ge
 from ...constraints.terms.rows import place_of
 from ..values.symbolic import Memory, SymbolicTensor
 
@@ -71,6 +72,8 @@ _WITHIN: Final = frozenset("select narrow slice getitem".split())
 _ANYWHERE: Final = frozenset(
     "as_strided as_strided_ diagonal real imag view_as_real view_as_complex".split()
 )
+_MOVING: Final = _PARTS | _WITHIN | {"unbind", "diagonal"}
+"""Views that may begin at a later element, by the strides of the tensor."""
 _RANKS: Final = {"atleast_1d": 1, "atleast_2d": 2, "atleast_3d": 3}
 """Operators that return the tensor itself if it has so many dims."""
 _GIVEN_BACK: Final = _RANKS.keys() | {"real"}
@@ -132,6 +135,16 @@ class ViewMemory(Memory):
                 return self.source, None
             return self.root, offset
         return self.source, self._within(result)
+
+    def strided(self) -> Formula:
+        before = self.source.strided()
+        if self.node.op not in _MOVING or self.input.numel == self.root.extent or not self.source.is_anew:
+            return before
+        return all_of((ge(self.input.numel, 1), before))
+
+    @property
+    def is_anew(self) -> bool:
+        return self.node.op in _REARRANGING or self.source.is_anew
 
     @property
     def is_copy(self) -> bool:
@@ -411,5 +424,5 @@ def storage(tensor: Any) -> tuple[Dim, Dim] | None:
     if not isinstance(tensor, SymbolicTensor):
         return None
     memory, start = tensor.memory.begin()
-    extent = memory.extent
-    return None if extent is None or start is None else (extent, start)
+    extent, known = memory.extent, tensor.run.generator.certain(tensor.memory.strided())
+    return None if extent is None or start is None or not known else (extent, start)

@@ -7,6 +7,7 @@ import math
 from typing import Any, Final
 
 import torch
+from torch.nn.parameter import Parameter, UninitializedTensorMixin
 from torch.overrides import TorchFunctionMode
 
 from ..bytecode.operations import hands_on
@@ -47,6 +48,9 @@ class Mode(TorchFunctionMode):
         if self.run.overwritten:
             args, kwargs = self.run.present(args), self.run.present(kwargs)
         if _is_symbolic(args) or (kwargs and _is_symbolic(kwargs.values())):
+            overriding = [kind for kind in types if _overrides(kind)]
+            if overriding:
+                return self._overridden(overriding, func, args, kwargs)
             return self.run.call(func, args, kwargs)
         name = getattr(func, "__name__", "")
         if name == "requires_grad_":
@@ -80,9 +84,36 @@ class Mode(TorchFunctionMode):
         result = func(*args, **kwargs)
         return self.run.made(result, frame_above(1)) if name in _MAKING else result
 
+    def _overridden(self, kinds: list[Any], func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        """Returns what the program's own types make of a call of a torch function with objects of theirs.
+
+        As in torch, the first answer counts. The calls that it makes are caught, too.
+        """
+        super().__enter__()
+        try:
+            answers = (kind.__torch_function__(func, tuple(kinds), args, kwargs) for kind in kinds)
+            found = next((answer for answer in answers if answer is not NotImplemented), NotImplemented)
+        finally:
+            super().__exit__(None, None, None)  # type: ignore[no-untyped-call]
+        if found is NotImplemented:
+            self.run.give_up(f"{kinds[0].__name__} does not implement {getattr(func, '__name__', func)}")
+        return found
+
     def _is_idle(self, tensor: torch.Tensor) -> bool:
         """Returns whether writes into a tensor of the model's do not affect the recording."""
         return tensor.dim() > 0 and id(tensor) in self.run.subject.parameters
+
+
+_PACKAGE: Final = __name__.partition(".")[0] + "."
+
+
+def _overrides(kind: type) -> bool:
+    """Returns whether a type is asked for functions of torch, and is none of torch's or this package's that
+    stand for plain tensors. Parameters without sizes turn into such.
+    """
+    asked = getattr(kind, "__torch_function__", Parameter.__torch_function__)
+    plain = kind is torch.Tensor or asked is Parameter.__torch_function__
+    return not (plain or kind.__module__.startswith(_PACKAGE) or issubclass(kind, UninitializedTensorMixin))
 
 
 _MAKING = frozenset("zeros ones empty full rand randn zeros_like ones_like full_like empty_like".split())

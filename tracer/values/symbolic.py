@@ -21,7 +21,7 @@ from ...constraints.contents.traits import is_sparse
 from ...constraints.contents.writing import seen_in
 from ...constraints.engine.lifting import are_equal, number_of_elements, opened, reached, spelt_out
 from ...constraints.engine.memory import extent
-from ...constraints.ir.language import LOOSE, UNTRACKED, Dynamic, Elements, Layout, Tensor, Value
+from ...constraints.ir.language import LOOSE, UNTRACKED, Dynamic, Elements, Layout, Shape, Tensor, Value
 from ...constraints.ir.program import Ref
 from ...constraints.rules.common import contiguous_strides
 from ...constraints.rules.sizes import sym_is_contiguous
@@ -261,6 +261,15 @@ class Memory:
             start = None if start is None or within is None else start + within
             yield memory, start
 
+    is_anew = False
+    """Whether the strides of its tensor may have been computed anew, from its sizes."""
+
+    def strided(self) -> Formula:
+        """Returns the condition, where the memory holds some elements, that the offset of a tensor is known:
+        torch counts a size of 0 as 1 in strides that it computes anew.
+        """
+        return True
+
     def written(self, other: SymbolicTensor, part: Value) -> Elements:
         """Returns the elements of another tensor after a tensor of this memory has become `part`."""
         return UNTRACKED
@@ -400,6 +409,12 @@ class SymbolicTensor(torch.Tensor):
     def size(self, dim: int | None = None) -> Any:
         return one_size(self.run, self, dim)
 
+    def as_subclass(self, cls: Any) -> Any:
+        """Returns the tensor itself, as one of torch's own type; what another type does is not followed."""
+        if cls is torch.Tensor:
+            return self
+        return self.run.give_up(f"a tensor becomes one of type {cls.__name__}")
+
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Records a call outside the mode (from hooks of torch itself) in the first tensor's run."""
@@ -513,6 +528,12 @@ def numel(run: Recorder, x: SymbolicTensor) -> Any:
 
 
 def stride(run: Recorder, x: SymbolicTensor, dim: int | None = None) -> Any:
+    strides = tuple(size(run, s) for s in _strides(run, x))
+    return strides if dim is None else strides[dim]
+
+
+def _strides(run: Recorder, x: SymbolicTensor) -> Shape:
+    """Returns the strides in elements; ends the path where they are not known."""
     value = ranked(run, x)
     if is_sparse(value):
         run.give_up("a sparse tensor is asked for strides")
@@ -525,27 +546,32 @@ def stride(run: Recorder, x: SymbolicTensor, dim: int | None = None) -> Any:
         run.give_up("a view without elements is asked for strides")
     if not views:  # torch counts a size of 0 as 1 here
         shape = tuple(n if run.generator.at_least(n, 1) else maximum(n, 1) for n in shape)
-    found = value.layout if isinstance(value.layout, tuple) else contiguous_strides(shape)
-    strides = tuple(size(run, s) for s in found)
-    return strides if dim is None else strides[dim]
+    return value.layout if isinstance(value.layout, tuple) else contiguous_strides(shape)
 
 
 def storage_offset(run: Recorder, x: SymbolicTensor) -> Any:
     """Returns the offset of the tensor in its memory; every input has offset 0."""
-    _, start = x.memory.begin()
-    return run.give_up("it is not known where a view begins") if start is None else size(run, start)
+    memory, start = x.memory.begin()
+    if start is None:
+        return run.give_up("it is not known where a view begins")
+    some = True if start == 0 or memory.extent is None else ge(memory.extent, 1)
+    if not run.truth(all_of((some, x.memory.strided()))):
+        run.give_up("a view without elements is asked where it begins")
+    return size(run, start)
 
 
 def is_contiguous(run: Recorder, x: SymbolicTensor, memory_format: Any = torch.contiguous_format) -> bool:
     """Returns whether the elements have this order in memory, sizes of 1 aside."""
-    if memory_format is torch.contiguous_format and known(run, x).layout in (
-        Layout.CONTIGUOUS,
-        Layout.ROW_MAJOR,
-    ):
+    value = known(run, x)
+    plainly = memory_format is torch.contiguous_format
+    if plainly and value.layout in (Layout.CONTIGUOUS, Layout.ROW_MAJOR):
         return True
-    if is_sparse(known(run, x)):
+    if is_sparse(value):
         run.give_up("a sparse tensor is asked for strides")
-    return run.truth(sym_is_contiguous(run.generator, ranked(run, x), str(memory_format)))
+    value = ranked(run, x)
+    if not plainly and value.rank in (4, 5) and not run.truth(ge(value.numel, 1)):
+        value = structs.replace(value, layout=_strides(run, x))  # those of the other sizes count
+    return run.truth(sym_is_contiguous(run.generator, value, str(memory_format)))
 
 
 def layout_of(run: Recorder, x: SymbolicTensor) -> torch.layout:
