@@ -43,14 +43,16 @@ def _moved(call: EndsCall) -> Ends:
     kept = call.op in KEEPING and (call.op not in SHAPED or len(value.shape) == len(call.result.shape) == 1)
     growth = ends.growth if kept else min(ends.growth, Growth.BAG)
     growth = min(growth, Growth.NUMBERS) if call.op == "_unique2" else growth
-    grown = [tuple(map(call.tail.rises, one.shape)) for one in (value, call.result)]
-    growth = growth if all(all(one) for one in grown) else Growth.NOTHING
+    if not all(map(call.tail.rises, (*value.shape, *call.result.shape))):
+        growth = Growth.NOTHING if call.op in COPYING else min(growth, Growth.BAG)
     root = ends.root if call.op in SAME and value.shape == call.result.shape else None
     return replace(ends, growth=growth, root=root, alike=ends.alike and call.op not in ORDERING)
 
 
 SAME: Final = frozenset("clone contiguous detach alias reshape view flatten".split())
 """Operators that leave each element at its place where they leave the shape."""
+COPYING: Final = frozenset("expand repeat repeat_interleave".split())
+"""Operators that return elements as often as their arguments say."""
 ORDERING: Final = frozenset("sort _unique2".split())
 KEEPING: Final = frozenset("clone contiguous detach alias unsqueeze expand t transpose reshape view".split())
 """Operators that move elements to places that do not depend on n."""
@@ -195,6 +197,8 @@ def _on_diagonal(call: EndsCall) -> Ends:
 def _made(call: EndsCall) -> Ends:
     """Numbers that are given one by one."""
     data = call.args.get("data") if "data" in call.args else call.args.get("fill_value")
+    if isinstance(data, Ref) and call.operand("data").dtype == call.dtype:
+        return call.ends("data")
     parts = data if isinstance(data, tuple) else (data,)
     if any(isinstance(part, tuple) for part in parts) or not parts:
         raise NotComputed

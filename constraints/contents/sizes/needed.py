@@ -15,7 +15,7 @@ from itertools import accumulate, product
 from operator import itemgetter
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from ...ir.language import Quotient, Slice, Tensor
+from ...ir.language import Affine, Quotient, Slice, Tensor
 from ...ir.program import Argument, Ref
 from ...terms.dims import Dim, Symbol, Term, evaluate, lone, symbols
 from ...terms.formula import Formula, all_of, any_of, ge, le
@@ -94,6 +94,8 @@ def _sizes(places: Places, ref: int, seen: set[int]) -> frozenset[str] | None:
         return None
     seen.add(ref)
     found = frozenset().union(*map(symbols, value.shape))
+    if isinstance(value.elements, Affine):
+        found |= symbols(value.elements.start)
     if made is None:
         return found
     for part in _parts(tuple(places.args(made).values())):
@@ -181,7 +183,8 @@ class _Search:
         try:
             return self._of(sizes, self._numbers(sizes))
         except NotComputed:
-            return self._told(Tail(self.places, LAWS, {name: (n, n) for name, n in sizes.items()}, ()))
+            box = {name: (n, n) for name, n in sizes.items()}
+            return self._told(Tail(self.places, LAWS, box, self._anchor(box)))
 
     def _told(self, tail: Tail) -> Formula | None:
         """Returns the condition that bounds tell, if they do."""
@@ -194,9 +197,10 @@ class _Search:
         """Returns the elements at sizes that are not greater than the first ones of a box: all that the value
         is made from, after those of operands that are computed at greater sizes.
         """
-        firsts, partial = tuple([first for first, _ in box.values()]), []
-        for most in ((firsts if max(firsts) < ANCHORS[0] else ()) and (None, *ANCHORS)) or ANCHORS:
-            at = tuple([first if most is None else min(first, most) for first in firsts])
+        firsts = tuple([first for first, _ in box.values()])
+        capped = [tuple([min(first, most) for first in firsts]) for most in ANCHORS]
+        partial = []
+        for at in dict.fromkeys([firsts, *capped] if max(firsts) < ANCHORS[0] else capped):
             if at not in self.anchors:
                 self.anchors[at] = self._found(dict(zip(box, at, strict=True)))
             if (found := self.anchors[at]) is not None:
