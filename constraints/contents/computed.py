@@ -141,6 +141,8 @@ class ComputedRange:
                 else:
                     leading, before = (leading * size if size else 1), size
                 none = none or size == 0
+                if forwards and leading >= 1 << 64:
+                    return _is_among(length, good)
                 if leading < 1 << (64 if none else 61):  # torch counts up to 2**63 bytes
                     good.append(place + 1)
         except NotComputed:

@@ -262,9 +262,11 @@ def _require_enough(c: Context, mask: Tensor, source: Tensor, result: Any) -> No
 def _require_strides(c: Context, sizes: Tensor) -> None:
     """Requires that 64 bits hold the strides of a tensor of these sizes, as they do if no size exceeds 1."""
     found = c.computed(sizes, one=True)
-    fits = found[0].strides_fit(sizes.shape[0]) if len(found) == 1 else None
+    fits, by_data = found[0].strides_fit(sizes.shape[0]) if len(found) == 1 else None, False
+    if fits is None:
+        fits, by_data = c.needed(sizes, 0, None, sizes=True) or (None, False)
     if fits is not None:
-        c.require(fits, "64 bits do not hold the strides of a tensor of so many sizes")
+        c.require(fits, "64 bits do not hold the strides of a tensor of so many sizes", by_data=by_data)
         return
     pieces = pieces_of(of(sizes), sizes.shape)
     span = None if pieces is None else extremes_of(pieces, c.at_least)

@@ -587,13 +587,19 @@ class Generator:
         return found[0].adds_up(total, product(tensor.shape)) if len(found) == 1 else None
 
     def needed(
-        self, tensor: Tensor, low: Dim | None, high: Dim | None, ignored: int | None = None
+        self,
+        tensor: Tensor,
+        low: Dim | None,
+        high: Dim | None,
+        ignored: int | None = None,
+        *,
+        sizes: bool = False,
     ) -> tuple[Formula, bool] | None:
         self._asked = True
         places, ref = self._places(), self.contents.name_of(tensor)
         if places is None or ref is None:
             return None
-        return needed(places, ref, self.node, Limits(low, high, ignored), self.said.unbacked)
+        return needed(places, ref, self.node, Limits(low, high, ignored, sizes), self.said.unbacked)
 
     def with_all_true(self, formula: Formula) -> Formula:
         return rewrite(formula, self._free_counts)

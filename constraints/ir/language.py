@@ -413,10 +413,17 @@ class Context(Protocol):
         return ()
 
     def needed(
-        self, tensor: Tensor, low: Dim | None, high: Dim | None, ignored: int | None = None
+        self,
+        tensor: Tensor,
+        low: Dim | None,
+        high: Dim | None,
+        ignored: int | None = None,
+        *,
+        sizes: bool = False,
     ) -> tuple[Formula, bool] | None:
         """Returns the sizes at which all elements of a tensor, an argument of the call, that are not ignored
-        lie between two numbers, and whether the data choose the elements; None where that is not found.
+        lie between two numbers, and whether the data choose the elements; None where that is not found. If
+        they are `sizes`, 64 bits have to hold the strides of a tensor of these.
         """
         return None
 

@@ -34,9 +34,9 @@ def stack_rows(c: Context, input: Tensor, size: Dim, dim: int = 0) -> Tensor:
     return Tensor((*input.shape[:at], size, *input.shape[at:]), input.dtype, layout)
 
 
-def carried(c: Context, input: Value) -> Value:
+def carried(c: Context, input: Value, listed: bool = False) -> Value:
     """`[*d] -> [*d]`: the value that a loop carries, in any of its iterations; an integer may have become any
-    other
+    other. A list of numbers is `listed` once, outside of any iteration.
     """
     return Number("int") if isinstance(input, int | Term) else input
 

@@ -202,7 +202,8 @@ def _made(run: Recorder, index: Index, terms: list[Dim]) -> SymbolicTensor:
     made = Tensor(shape, "int64", elements=stored(pieces, shape, run.generator.at_least))
     like = run.operator("arange", (size(run, index.size),), {})
     ref = run.new_value(made)
-    run.nodes.append(Node("carried", (("input", like.ref),), (ref.id,), here(run.names)))
+    arguments = (("input", like.ref), ("listed", True))
+    run.nodes.append(Node("carried", arguments, (ref.id,), here(run.names)))
     return SymbolicTensor(run, made, ref, like.dtype)
 
 

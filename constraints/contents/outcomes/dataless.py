@@ -306,7 +306,7 @@ class Dataless:
                 break  # it is being written down
             for at, ref in enumerate(node.results):
                 self._makers[ref] = node, place, at
-            self._has_loops |= node.op == "carried"
+            self._has_loops |= node.op == "carried" and node.get("listed") is not True
         else:
             place = max(first, len(self._nodes))
         self._looked_at = len(self._inputs), place

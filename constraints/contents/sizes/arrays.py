@@ -75,6 +75,7 @@ class Arrays:
                 op, args = made.op.rstrip("_"), self.places.args(made)
                 call = ArrayCall(self.places, op, args, value, made.place, made.time, self, ref, shape)
                 plain = call.computed()
+                plain = replace(plain, alike=alike) if alike and plain.source == ref else plain
             self.left -= math.prod(shape) + 1
             if self.left < 0 or plain.shape != shape or plain.dtype != value.dtype:
                 raise NotComputed
@@ -324,7 +325,7 @@ def _filled(number: int | None, name: str = "") -> Law:
 def _tensor(call: ArrayCall) -> Array:
     data = call.args.get("data")
     if isinstance(data, Ref):
-        raise NotComputed
+        return call.array("data")
     return call.made_of(call._number(one) for one in _leaves(data))
 
 
@@ -384,11 +385,15 @@ def _nonzero(call: ArrayCall) -> Array:
     return Array((len(found), len(array.shape)), tuple(i for place in found for i in place), call.dtype)
 
 
-def _tensors(call: ArrayCall) -> list[Array]:
+def _several(call: ArrayCall) -> tuple[Argument, ...]:
     several = call.args.get("tensors")
     if not isinstance(several, tuple):
         raise NotComputed
-    return [call.ordered(one) for one in several]
+    return several
+
+
+def _tensors(call: ArrayCall) -> list[Array]:
+    return [call.ordered(one) for one in _several(call)]
 
 
 def _cartesian(call: ArrayCall) -> Array:
@@ -443,9 +448,15 @@ def _bucketize(call: ArrayCall) -> Array:
 
 def _shuffled(call: ArrayCall) -> Array:
     """The places of a vector, in an order that the data choose."""
-    if len(call.shape) != 1:
+    if len(call.shape) != 1 or (call.op == "topk" and not is_whole_topk(call)):
         raise NotComputed
     return Array(call.shape, tuple(range(*call.shape)), call.dtype, source=call.ref)
+
+
+def is_whole_topk(call: TensorCall) -> bool:
+    """Returns whether a call of `topk` returns the places of all elements of a vector."""
+    value = call.tensor("input")
+    return call.part == 1 and value is not None and value.shape == call.result.shape
 
 
 def _sorted(call: ArrayCall) -> Array:
@@ -476,7 +487,8 @@ def _moved(law: Callable[[ArrayCall, Array], Sequence[int]]) -> Law:
             some = law(call, replace(array, numbers=tuple(every)))
             if not array.alike and len(set(some)) < len(every):
                 raise NotComputed
-            return replace(array, shape=call.shape)
+            same = some == [*every]  # other elements may be other numbers
+            return replace(array, shape=call.shape, source=array.source if same else call.ref)
         at = law(call, array)
         if array.source is None:
             return replace(array, shape=call.shape, numbers=tuple([array.numbers[i] for i in at]))
@@ -596,10 +608,17 @@ def _selected(call: ArrayCall) -> Array:
 
 
 def _joined(call: ArrayCall) -> Array:
-    found = _tensors(call)
-    if call.args.get("dim", 0) != 0 or len({a.dtype for a in found}) > 1:
+    """The elements of all tensors; where the data choose some, the numbers that they may be."""
+    found = [call.array(one) for one in _several(call)]
+    found = [a for a in found if 0 not in a.shape]
+    if any(a.near for a in found) or len({a.dtype for a in found}) > 1:
         raise NotComputed
-    return Array(call.shape, tuple(x for a in found for x in a.numbers), call.dtype)
+    numbers = tuple(x for a in found for x in a.numbers)
+    if any(a.source is not None for a in found):
+        return Array(call.shape, numbers, call.dtype, source=call.ref, loose=True)
+    if call.args.get("dim", 0) != 0:
+        raise NotComputed
+    return Array(call.shape, numbers, call.dtype)
 
 
 def _padded(call: ArrayCall) -> Array:
@@ -682,8 +701,10 @@ def _running(law: Callable[[int, int], int]) -> Law:
         array = call.array()
         if math.prod(array.shape) == 1 and array.dtype == call.dtype:
             return array
-        if array.source is not None or array.near or array.dtype in DIGITS:
+        if array.near or array.dtype in DIGITS:
             raise NotComputed
+        if array.source is not None:
+            return _doubled(call, array)
         if not array.shape:
             return call.made_of(array.numbers)
         (axis,) = _axes(call, call.args.get("dim"), len(array.shape))
@@ -694,6 +715,19 @@ def _running(law: Callable[[int, int], int]) -> Law:
         return call.made_of(numbers)
 
     return running
+
+
+def _doubled(call: ArrayCall, array: Array) -> Array:
+    """Products of the first of some ones and twos, in an order that the data choose: all powers of 2 up to
+    the product of all, and 1 where the first may be 1.
+    """
+    free = array.alike and not array.loose and len(array.shape) == 1
+    if call.op != "cumprod" or not free or not {1, 2}.issuperset(array.numbers):
+        raise NotComputed
+    twos = array.numbers.count(2)
+    powers = [1 << k for k in range(twos == len(array.numbers), twos + 1)]
+    found = call.made_of(powers)
+    return replace(found, source=call.ref, loose=True)
 
 
 def _differences(call: ArrayCall) -> Array:
@@ -726,7 +760,7 @@ LAWS: Final[Mapping[str, Law]] = {
     "one_hot": _one_hot,
     "_unique2": _unique,
     **dict.fromkeys(("bucketize", "searchsorted"), _bucketize),
-    **dict.fromkeys(("argsort", "randperm"), _shuffled),
+    **dict.fromkeys("argsort randperm topk".split(), _shuffled),
     "sort": _sorted,
     **dict.fromkeys(
         "reshape view flatten unsqueeze squeeze clone contiguous detach ravel unflatten reshape_as view_as "

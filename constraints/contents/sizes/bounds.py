@@ -16,6 +16,7 @@ from ...terms.dims import Dim, Term
 from ..computed import NotComputed
 from ..dtypes import DIGITS, INTEGRAL
 from ..shaping import is_permutation
+from .arrays import is_whole_topk
 from .functions import FUNCTIONS, at_most
 from .held import rounded, stored
 from .lines import (
@@ -42,14 +43,16 @@ def _moved(call: EndsCall) -> Ends:
     kept = call.op in KEEPING and (call.op not in SHAPED or len(value.shape) == len(call.result.shape) == 1)
     growth = ends.growth if kept else min(ends.growth, Growth.BAG)
     growth = min(growth, Growth.NUMBERS) if call.op == "_unique2" else growth
-    grown = [tuple(map(call.tail.rises, one.shape)) for one in (value, call.result)]
-    growth = growth if all(all(one) for one in grown) else Growth.NOTHING
+    if not all(map(call.tail.rises, (*value.shape, *call.result.shape))):
+        growth = Growth.NOTHING if call.op in COPYING else min(growth, Growth.BAG)
     root = ends.root if call.op in SAME and value.shape == call.result.shape else None
     return replace(ends, growth=growth, root=root, alike=ends.alike and call.op not in ORDERING)
 
 
 SAME: Final = frozenset("clone contiguous detach alias reshape view flatten".split())
 """Operators that leave each element at its place where they leave the shape."""
+COPYING: Final = frozenset("expand repeat repeat_interleave".split())
+"""Operators that return elements as often as their arguments say."""
 ORDERING: Final = frozenset("sort _unique2".split())
 KEEPING: Final = frozenset("clone contiguous detach alias unsqueeze expand t transpose reshape view".split())
 """Operators that move elements to places that do not depend on n."""
@@ -148,18 +151,19 @@ def _joined(call: EndsCall) -> Ends:
     if not isinstance(several, tuple) or not several:
         raise NotComputed
     found = [call.ends_of(one) for one in several]
-    if any(one.wild or one.chosen for one in found):
+    if any(one.wild for one in found):
         raise NotComputed
+    chosen = any(one.chosen for one in found)
     together, *rest = found
     for one in rest:
         low, high = lower(together.low, one.low), upper(together.high, one.high)
         top, bottom = greater(together.top, one.top), less(together.bottom, one.bottom)
         together = Ends(low, high, top, bottom)
-    growth = min(Growth.BAG, *(one.growth for one in found))
+    growth = min(Growth.NUMBERS if chosen else Growth.BAG, *(one.growth for one in found))
     values = [call.places.program.value(one.id) for one in several if isinstance(one, Ref)]
     sure = all(isinstance(value, Tensor) and call.tail.has_elements(value) for value in values)
     found_ends = together if sure else together.loose
-    return replace(found_ends, growth=growth, root=None)
+    return replace(found_ends, growth=growth, root=None, chosen=chosen)
 
 
 def _padded(call: EndsCall) -> Ends:
@@ -193,6 +197,8 @@ def _on_diagonal(call: EndsCall) -> Ends:
 def _made(call: EndsCall) -> Ends:
     """Numbers that are given one by one."""
     data = call.args.get("data") if "data" in call.args else call.args.get("fill_value")
+    if isinstance(data, Ref) and call.operand("data").dtype == call.dtype:
+        return call.ends("data")
     parts = data if isinstance(data, tuple) else (data,)
     if any(isinstance(part, tuple) for part in parts) or not parts:
         raise NotComputed
@@ -215,7 +221,7 @@ def _shuffled(call: EndsCall) -> Ends:
     """The places of a vector, or its elements in their order."""
     if call.op == "sort" and not call.part:
         return _moved(call)
-    if len(call.result.shape) != 1:
+    if len(call.result.shape) != 1 or (call.op == "topk" and not is_whole_topk(call)):
         raise NotComputed
     low, high = call.tail.lines(call.result.shape[0] - 1)
     grows = call.tail.rises(call.result.shape[0])
@@ -310,7 +316,9 @@ def _count(value: Tensor) -> Dim:
 
 
 def _product_of(call: EndsCall) -> Ends:
-    """A product that is 0, modulo the width, stays so with further factors."""
+    """A product that is 0, modulo the width, stays so with further factors, in any order: that of 64 even
+    numbers is.
+    """
     ends, value = call.ends(), call.operand()
     if all(n == 1 for n in value.shape):
         return ends
@@ -318,8 +326,8 @@ def _product_of(call: EndsCall) -> Ends:
     if single(ends) in (0, 1) and not ends.wild and call.tail.has_elements(value):
         return constant(single(ends) or 0)
     if whole and ends.growth >= Growth.BAG and not ends.wild and call.dtype == "int64":
-        there = call.tail.numbers(Ref(call.ref), call.time + 1)
-        if there and not any(there):
+        there = call.tail.numbers(call.args.get("input"), call.time)
+        if there and value.dtype in INTEGRAL and math.prod(map(int, there)) % (1 << 64) == 0:
             return constant(0)
     raise NotComputed
 
@@ -330,7 +338,11 @@ def _running(call: EndsCall) -> Ends:
     ends, value = call.ends(), call.operand()
     if all(n == 1 for n in value.shape):
         return ends
-    if ends.wild or ends.chosen or call.dtype != "int64":
+    if ends.wild or call.dtype != "int64":
+        raise NotComputed
+    if call.op == "cumprod" and (found := _doubled(call, ends)) is not None:
+        return found
+    if ends.chosen:
         raise NotComputed
     growth = ends.growth if ends.growth == Growth.PLACES else Growth.NOTHING
     axis = call.args.get("dim")
@@ -343,6 +355,23 @@ def _running(call: EndsCall) -> Ends:
         most = math.ceil(max(ends.high.at, Fraction(1))) ** size
         return Ends(flat(0), flat(most), growth=growth) if most < 1 << 62 else Ends(growth=growth)
     return Ends(growth=growth)
+
+
+def _doubled(call: EndsCall, ends: Ends) -> Ends | None:
+    """Returns the bounds of products of the first ones and twos of a vector: in any order, the powers of 2 up
+    to the product of all are among them, of which 2**63 wraps, and those from 2**64 on are 0.
+    """
+    low, high = ends.low, ends.high
+    if low is None or high is None or not (flat(1).is_below(low) and high.is_below(flat(2))):
+        return None
+    if len(call.operand().shape) != 1 or call.operand().dtype not in INTEGRAL or ends.growth < Growth.BAG:
+        return None
+    twos = [*call.tail.numbers(call.args.get("input"), call.time)].count(2)
+    least, most = flat(-(1 << 63)), flat(1 << 62)
+    growth = ends.growth if ends.growth == Growth.PLACES and not ends.chosen else Growth.NOTHING
+    if not twos:
+        return Ends(least, most, growth=growth)
+    return Ends(least, most, flat(1 << min(twos, 62)), least if twos > 62 else flat(2), growth)
 
 
 def _extreme(greatest: bool) -> Law:
@@ -390,7 +419,7 @@ LAWS: Final[Mapping[str, Law]] = {
     **dict.fromkeys(ROWS, _rows),
     **dict.fromkeys(TRIANGLES, _triangle),
     **dict.fromkeys("zeros ones zeros_like ones_like eye".split(), _unit),
-    **dict.fromkeys("argsort randperm sort".split(), _shuffled),
+    **dict.fromkeys("argsort randperm sort topk".split(), _shuffled),
     "meshgrid": _meshed,
     **dict.fromkeys(("pad", "constant_pad_nd"), _padded),
     "diag": _on_diagonal,

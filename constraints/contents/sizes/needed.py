@@ -11,11 +11,11 @@ from __future__ import annotations
 import math
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import accumulate, product
 from operator import itemgetter
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from ...ir.language import Quotient, Slice, Tensor
+from ...ir.language import Affine, Quotient, Slice, Tensor
 from ...ir.program import Argument, Ref
 from ...terms.dims import Dim, Symbol, Term, evaluate, lone, symbols
 from ...terms.formula import Formula, all_of, any_of, ge, le
@@ -23,7 +23,7 @@ from ..computed import NotComputed
 from ..places import Places
 from .arrays import MOST, Array, Arrays, DoesNotRun
 from .bounds import LAWS
-from .lines import Bound, Ends, Line, flat
+from .lines import Bound, Ends, Growth, Line, flat
 from .tails import Box, Tail
 
 ANCHORS: Final = (140, 70, 36, 20, 6)
@@ -46,11 +46,14 @@ BEYOND: Final = 1 << 59
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The least and the greatest number that is valid, None where there is none, and one that always is."""
+    """The least and the greatest number that is valid, None where there is none, and one that always is. If
+    they are `sizes`, 64 bits have to hold the strides of a tensor of these, and its bytes.
+    """
 
     low: Dim | None
     high: Dim | None
     ignored: int | None = None
+    sizes: bool = False
 
 
 Case: TypeAlias = "tuple[Box, Formula]"
@@ -91,6 +94,8 @@ def _sizes(places: Places, ref: int, seen: set[int]) -> frozenset[str] | None:
         return None
     seen.add(ref)
     found = frozenset().union(*map(symbols, value.shape))
+    if isinstance(value.elements, Affine):
+        found |= symbols(value.elements.start)
     if made is None:
         return found
     for part in _parts(tuple(places.args(made).values())):
@@ -129,7 +134,7 @@ class _Search:
     left: int = MOST
     boxes: int = MOST_BOXES
     by_data: bool = False
-    anchors: dict[Firsts, Arrays | None] = field(default_factory=dict)
+    anchors: dict[Firsts, tuple[Arrays, bool] | None] = field(default_factory=dict)
 
     def all(self) -> Needed | None:
         """Returns the requirement for all sizes."""
@@ -178,7 +183,8 @@ class _Search:
         try:
             return self._of(sizes, self._numbers(sizes))
         except NotComputed:
-            return self._told(Tail(self.places, LAWS, {name: (n, n) for name, n in sizes.items()}, None))
+            box = {name: (n, n) for name, n in sizes.items()}
+            return self._told(Tail(self.places, LAWS, box, self._anchor(box)))
 
     def _told(self, tail: Tail) -> Formula | None:
         """Returns the condition that bounds tell, if they do."""
@@ -187,24 +193,32 @@ class _Search:
         self.by_data |= found is not None and ends.chosen
         return found
 
-    def _anchor(self, box: Box) -> Arrays | None:
-        """Returns the elements at sizes that are not greater than the first ones of a box."""
+    def _anchor(self, box: Box) -> tuple[Arrays, ...]:
+        """Returns the elements at sizes that are not greater than the first ones of a box: all that the value
+        is made from, after those of operands that are computed at greater sizes.
+        """
         firsts = tuple([first for first, _ in box.values()])
-        for most in ((firsts if max(firsts) < ANCHORS[0] else ()) and (None, *ANCHORS)) or ANCHORS:
-            at = tuple([first if most is None else min(first, most) for first in firsts])
+        capped = [tuple([min(first, most) for first in firsts]) for most in ANCHORS]
+        partial = []
+        for at in dict.fromkeys([firsts, *capped] if max(firsts) < ANCHORS[0] else capped):
             if at not in self.anchors:
                 self.anchors[at] = self._found(dict(zip(box, at, strict=True)))
-            if self.anchors[at] is not None:
-                return self.anchors[at]
-        return None
+            if (found := self.anchors[at]) is not None:
+                partial.append(found[0])
+                if found[1]:
+                    break
+        return tuple(partial)
 
-    def _found(self, sizes: Mapping[str, int]) -> Arrays | None:
+    def _found(self, sizes: Mapping[str, int]) -> tuple[Arrays, bool] | None:
+        """Returns elements at some sizes, and whether those of the value are among them."""
         arrays = Arrays(self.places, {**self.counts, **sizes}, MOST // 8)
         try:
             arrays.of(self.ref, self.time)
-        except (NotComputed, DoesNotRun):
+        except NotComputed:
+            return arrays, False
+        except DoesNotRun:
             return None
-        return arrays
+        return arrays, True
 
     def _numbers(self, sizes: Mapping[str, int]) -> Array | None:
         """Returns the elements at some sizes; None where there are none."""
@@ -223,6 +237,11 @@ class _Search:
     def _of(self, sizes: Mapping[str, int], array: Array | None) -> Formula:
         """Returns the condition under which the elements at some sizes are valid."""
         numbers = () if array is None else array.numbers
+        if self.limits.sizes and array is not None:
+            if array.source is not None or len(array.shape) != 1:
+                raise NotComputed
+            if not are_sizes(tuple(map(int, numbers))):
+                return False
         kept = [x for x in numbers if x != self.limits.ignored]
         if not kept or array is None or 0 in array.shape:
             return True
@@ -238,6 +257,8 @@ class _Search:
         """Returns the condition under which the elements are valid at all sizes from a number on; None where
         bounds do not tell it.
         """
+        if self.limits.sizes and not (ends.high is not None and ends.high.is_below(flat(1))):
+            return False if self._are_too_many(ends, tail) else None
         sides = (self._of_side(ends.high, ends.top, self.limits.high, 1, tail),
                  self._of_side(ends.low, ends.bottom, self.limits.low, -1, tail))
         if False in sides:
@@ -245,6 +266,23 @@ class _Search:
         if ends.wild or None in sides:
             return None
         return all_of(side for side in sides if side is not None)
+
+    def _are_too_many(self, ends: Ends, tail: Tail) -> bool:
+        """Returns whether the first stride of a tensor of these sizes exceeds 64 bits: it is the product of
+        all but one, in whatever order, which are 2 or more, or among which some stay.
+        """
+        value = self.places.program.value(self.ref)
+        if ends.wild or not isinstance(value, Tensor) or len(value.shape) != 1:
+            return False
+        count = tail.lines(value.shape[0])[0]
+        twos = ends.low is not None and flat(2).is_below(ends.low)
+        if twos and count is not None and flat(64).is_below(count):
+            return True
+        there = tail.numbers(Ref(self.ref), self.time)
+        if ends.growth < Growth.BAG:
+            there = [*{*there}] if ends.growth == Growth.NUMBERS and not ends.chosen else ()
+        sizes = sorted(max(int(size), 1) for size in there)
+        return math.prod(sizes[:-1]) >= 1 << 63
 
     def _of_side(self, all_: Bound, some: Bound, limit: Dim | None, sign: int, tail: Tail) -> Formula | None:
         """Returns the condition under which no element lies beyond a limit."""
@@ -264,6 +302,16 @@ class _Search:
                 return False
         greatest = None if bound is None or bound != reached else _term(bound, tail.box)
         return None if greatest is None else ge(limit, greatest)
+
+
+def are_sizes(sizes: Sequence[int]) -> bool:
+    """Returns whether 64 bits hold the strides and the bytes of a tensor of floats of these sizes. The first
+    stride is the product of all but the first, with 1 in place of 0; torch counts elements from the first
+    size on, so that what comes before a 0 has to fit, and up to 2**63 bytes.
+    """
+    counts = [*accumulate(sizes, int.__mul__, initial=1)]
+    stride = math.prod(max(size, 1) for size in sizes[1:])
+    return min(sizes, default=0) >= 0 and stride < 1 << 63 and max(counts) < 1 << 64 and counts[-1] < 1 << 61
 
 
 def _term(line: Line, box: Box) -> Dim | None:

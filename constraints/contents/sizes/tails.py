@@ -53,7 +53,7 @@ class Tail:
         places: Places,
         laws: Mapping[str, Law],
         box: Box,
-        arrays: Arrays | None,
+        arrays: Sequence[Arrays],
     ) -> None:
         self.places = places
         self.laws = laws
@@ -62,7 +62,7 @@ class Tail:
         self.arrays = arrays
         """The elements at some n that are not greater than the first."""
         firsts = {name: first for name, (first, _) in box.items()}
-        self.begins_there = arrays is None or firsts.items() <= arrays.sizes.items()
+        self.begins_there = all(firsts.items() <= found.sizes.items() for found in arrays)
         """Whether what stays from the first n on stays from there on."""
         self._found: dict[int, Ends] = {}
         self._lines: dict[Apply, tuple[Bound, Bound]] = {}
@@ -125,19 +125,19 @@ class Tail:
         step = sum(step for _, step in value.elements.steps)
         index = place + (value.shape[0] if place < 0 else 0)
         low, high = self.lines(value.elements.start + step * index)
-        alone = Tail(self.places, self.laws, self.box, None)
+        alone = Tail(self.places, self.laws, self.box, ())
         alone._found[range_] = Ends(low, high, low if low == high else None, high if low == high else None)
         found = alone.of(source.id, call.time)
         return replace(found, growth=Growth.NOTHING, root=None)
 
     def numbers(self, operand: Argument, time: int) -> Sequence[Number]:
         """Returns the elements at the sizes that are not greater than the first; none where not known."""
-        if self.arrays is None or not isinstance(operand, Ref):
-            return ()
-        try:
-            return self.arrays.of(operand.id, time).numbers
-        except (NotComputed, DoesNotRun):
-            return ()
+        for arrays in self.arrays if isinstance(operand, Ref) else ():
+            try:
+                return arrays.of(operand.id, time).numbers
+            except (NotComputed, DoesNotRun):
+                continue
+        return ()
 
     def _plain(self, value: Tensor) -> Ends | None:
         """Returns the bounds where facts about all elements tell them."""

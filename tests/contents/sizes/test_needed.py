@@ -186,7 +186,7 @@ def test_elements_and_their_bounds_are_those_of_torch(index: Callable[[Tensor], 
         compared += 1
         for first, last in tails if found.numbers else ():
             if first <= size and (last is None or size <= last):
-                ends = Tail(places, LAWS, {"q": (first, last)}, Arrays(places, {"q": first})).of(ref, time)
+                ends = Tail(places, LAWS, {"q": (first, last)}, [Arrays(places, {"q": first})]).of(ref, time)
                 bounds = (ends.low, ends.high, ends.top, ends.bottom)
                 assert _within(bounds, list(found.numbers), size - first), (size, first, last, ends)
     assert compared > 5
