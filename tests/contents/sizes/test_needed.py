@@ -48,6 +48,13 @@ def capped(index: Tensor, bound: int) -> Tensor:
 
 
 EXACT: Final[list[Target]] = [
+    lambda x: torch.zeros(3 * n(x))[x.topk(n(x))[1].clamp(1, 2).prod()],
+    lambda x: torch.zeros(4 * n(x) - 1, 1)[(x.argsort() + 1).clamp(max=2).cumprod(0).byte().long()],
+    lambda x: torch.zeros(12)[((arange(n(x)) * 0.1).long() + 1).clamp(max=2).cumprod(0)],
+    lambda x: torch.zeros(500).gather(0, (torch.tensor([e * 5 for e in range(n(x))]).char() + 3).long()),
+    lambda x: torch.zeros(n(x) + 3)[(torch.tensor(list(range(n(x)))).half() + 1).long()[-1]],
+    lambda x: torch.zeros((arange(n(x) // 2).repeat_interleave(3) + 5).fmod(5).tolist()),
+    lambda x: torch.zeros((arange(n(x)) * 2).tolist()),
     lambda x: torch.zeros(9)[arange(0, n(x), 0.5).long().sum()],
     lambda x: torch.zeros(30)[arange(n(x)).expand(4, -1).sum().abs().sqrt().long()],
     lambda x: torch.zeros(9)[torch.cartesian_prod(arange(n(x)), arange(3))[:, 0].roll(1).clamp(1, 2).prod()],
