@@ -200,7 +200,7 @@ class _Search:
         firsts = tuple([first for first, _ in box.values()])
         capped = [tuple([min(first, most) for first in firsts]) for most in ANCHORS]
         partial = []
-        for at in dict.fromkeys([firsts, *capped] if max(firsts) < ANCHORS[0] else capped):
+        for at in dict.fromkeys([firsts, *capped] if max(firsts, default=0) < ANCHORS[0] else capped):
             if at not in self.anchors:
                 self.anchors[at] = self._found(dict(zip(box, at, strict=True)))
             if (found := self.anchors[at]) is not None:
