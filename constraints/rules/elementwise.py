@@ -39,6 +39,7 @@ from .sizes import ARITHMETIC
 from .strides import (
     Strides,
     by_stride,
+    is_flat,
     is_refuted,
     laid_out,
     lies_so,
@@ -685,7 +686,7 @@ def isin(
     Few test elements are compared with each element, and are viewed as a vector for that; many are sorted.
     """
     shape = elements.shape if isinstance(elements, Tensor) else ()
-    if isinstance(test_elements, Tensor) and not is_contiguous(test_elements):
+    if isinstance(test_elements, Tensor) and not is_flat(test_elements):
         require_flat(c, test_elements, unless=negate(_few(c, test_elements.numel, product(shape))))
     return Tensor(shape, "bool", Layout.UNKNOWN)
 

@@ -226,14 +226,19 @@ def view_of(c: Context, shape: Shape, strides: Strides, new: Shape, inferred: in
     return View(possible, Layout.UNKNOWN)
 
 
+def is_flat(input: Tensor) -> bool:
+    """Returns whether the tensor can be viewed as a vector whatever its sizes are."""
+    return input.rank < 2 or is_contiguous(input)
+
+
 def require_flat(c: Context, input: Tensor, unless: Formula = False) -> None:
     """Requires that the tensor can be viewed as a vector, or has no elements, unless a condition holds.
 
     That is what kernels need which call `view(-1)` on an operand.
     """
-    strides = strides_of(input)
-    if unless is True or is_contiguous(input):
+    if unless is True or is_flat(input):
         return
+    strides = strides_of(input)
     allowed = any_of((unless, eq(input.numel, 0)))
     if strides is None:
         reason = f"whether strides let {text(input.shape)} be viewed as a vector is not known"

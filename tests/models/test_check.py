@@ -15,6 +15,7 @@ from .zoo import ZOO
 
 ASSIGNMENTS = 200
 
+
 def by_name(entry: Entry | Broken) -> str:
     return entry.name
 
