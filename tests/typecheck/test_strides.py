@@ -66,6 +66,14 @@ ASKED: list[Callable[[Tensor], int]] = [
     lambda x: x.new_zeros(2, 1, 3, *x.shape).is_contiguous(memory_format=torch.channels_last_3d),
     lambda x: x[:, None, None].is_contiguous(memory_format=torch.channels_last),
     lambda x: x.new_zeros(2, 3, *x.shape)[:, :1].is_contiguous(memory_format=torch.channels_last),
+    lambda x: x.new_zeros(1, x.shape[1]).expand(x.shape[0], -1).stride(0),
+    lambda x: x.new_zeros(1, x.shape[1]).expand(x.shape[0], -1).t().stride(1),
+    lambda x: x.new_zeros(1, x.shape[1]).expand(x.shape[0], -1)[1:].stride(0),
+    lambda x: x.new_zeros(x.shape[1], 1).t().expand(x.shape[0], -1).stride(0),
+    lambda x: x.new_zeros(x.shape[1]).expand(x.shape[0], -1).stride(0),
+    lambda x: x.sum().expand(x.shape).stride(0),
+    lambda x: x.expand(x.shape[1], -1, -1).stride(0),
+    lambda x: torch.broadcast_tensors(x.new_zeros(1, x.shape[1]), x)[0].stride(0),
 ]
 
 

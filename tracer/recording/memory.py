@@ -19,6 +19,8 @@ from ...constraints.engine.memory import contiguous_strides, is_contiguous, stri
 from ...constraints.ir.language import (
     UNTRACKED,
     Affine,
+    Dyn,
+    Dynamic,
     Elements,
     Ellipses,
     Shape,
@@ -199,6 +201,11 @@ class ViewMemory(Memory):
             return before
         along = zip(result.shape, strides_of(result) or (), strict=False)
         return before + tuple(n for n, step in along if step == 0)
+
+    def before_expansion(self) -> Tensor | Dynamic | None:
+        if self.source.before_expansion() is not None:
+            return Dyn
+        return self.input if self.node.op in _EXPANDING else None
 
     @property
     def kept(self) -> Shape | None:

@@ -20,7 +20,7 @@ from ...constraints.contents.masks import whether_some
 from ...constraints.contents.traits import is_sparse
 from ...constraints.contents.writing import seen_in
 from ...constraints.engine.lifting import are_equal, number_of_elements, opened, reached, spelt_out
-from ...constraints.engine.memory import extent
+from ...constraints.engine.memory import extent, strides_of
 from ...constraints.ir.language import LOOSE, UNTRACKED, Dynamic, Elements, Layout, Shape, Tensor, Value
 from ...constraints.ir.program import Ref
 from ...constraints.rules.common import contiguous_strides
@@ -269,6 +269,12 @@ class Memory:
         torch counts a size of 0 as 1 in strides that it computes anew.
         """
         return True
+
+    def before_expansion(self) -> Tensor | Dynamic | None:
+        """Returns what its tensor was expanded from; unknown if something else was done since, and None if
+        no dim was expanded.
+        """
+        return None
 
     def written(self, other: SymbolicTensor, part: Value) -> Elements:
         """Returns the elements of another tensor after a tensor of this memory has become `part`."""
@@ -544,9 +550,34 @@ def _strides(run: Recorder, x: SymbolicTensor) -> Shape:
     shape, views = value.shape, isinstance(value.layout, tuple) or not x.is_plain
     if views and not run.truth(all_of(ge(n, 1) for n in shape)):
         run.give_up("a view without elements is asked for strides")
+    if (before := x.memory.before_expansion()) is not None:
+        return _expanded_strides(run, before, value)
     if not views:  # torch counts a size of 0 as 1 here
         shape = tuple(n if run.generator.at_least(n, 1) else maximum(n, 1) for n in shape)
     return value.layout if isinstance(value.layout, tuple) else contiguous_strides(shape)
+
+
+def _expanded_strides(run: Recorder, before: Tensor | Dynamic, value: Tensor) -> Shape:
+    """Returns the strides of a tensor that was expanded, or made of one that was; ends the path where they
+    are not known.
+
+    torch goes from the last dim to the first. One of the size that it had keeps its stride, also if that is
+    1, and one of another has 0. A new one of size 1 has the stride of a contiguous dim.
+    """
+    own = strides_of(before) if isinstance(before, Tensor) else None
+    if own is None or not isinstance(before, Tensor):
+        if run.truth(any_of(le(n, 1) for n in value.shape)):
+            run.give_up("it is not known which stride a dim of size 1 has after others were expanded")
+        return strides_of(value) or contiguous_strides(value.shape)
+    if not before.shape:
+        return (0,) * value.rank
+    missing = value.rank - before.rank
+    found: list[Dim] = []
+    for at in reversed(range(value.rank)):
+        old, step = (before.shape[at - missing], own[at - missing]) if at >= missing else (1, None)
+        step = value.shape[at + 1] * found[-1] if step is None else step
+        found.append(step if run.truth(eq(value.shape[at], old)) else 0)
+    return tuple(reversed(found))
 
 
 def storage_offset(run: Recorder, x: SymbolicTensor) -> Any:
