@@ -7,7 +7,7 @@ import math
 from typing import Any, Final
 
 import torch
-from torch.nn.parameter import Parameter, UninitializedTensorMixin
+from torch.nn.parameter import Parameter, UninitializedTensorMixin  # type: ignore[attr-defined]
 from torch.overrides import TorchFunctionMode
 
 from ..bytecode.operations import hands_on
@@ -89,7 +89,7 @@ class Mode(TorchFunctionMode):
 
         As in torch, the first answer counts. The calls that it makes are caught, too.
         """
-        super().__enter__()
+        super().__enter__()  # type: ignore[no-untyped-call]
         try:
             answers = (kind.__torch_function__(func, tuple(kinds), args, kwargs) for kind in kinds)
             found = next((answer for answer in answers if answer is not NotImplemented), NotImplemented)

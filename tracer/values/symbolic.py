@@ -261,8 +261,10 @@ class Memory:
             start = None if start is None or within is None else start + within
             yield memory, start
 
-    is_anew = False
-    """Whether the strides of its tensor may have been computed anew, from its sizes."""
+    @property
+    def is_anew(self) -> bool:
+        """Returns whether the strides of its tensor may have been computed anew, from its sizes."""
+        return False
 
     def strided(self) -> Formula:
         """Returns the condition, where the memory holds some elements, that the offset of a tensor is known:

@@ -132,7 +132,9 @@ class Tail:
 
     def numbers(self, operand: Argument, time: int) -> Sequence[Number]:
         """Returns the elements at the sizes that are not greater than the first; none where not known."""
-        for arrays in self.arrays if isinstance(operand, Ref) else ():
+        if not isinstance(operand, Ref):
+            return ()
+        for arrays in self.arrays:
             try:
                 return arrays.of(operand.id, time).numbers
             except (NotComputed, DoesNotRun):
