@@ -694,7 +694,8 @@ def isin(
 def _few(c: Context, m: Dim, n: Dim) -> Formula:
     """Returns the condition m < ⌊10 n^0.145⌋, under which `isin` does not sort m elements to find n others.
 
-    The right side is at least k from n = ⌈(k / 10)^(1 / 0.145)⌉ on. For open m and n, k goes up to 20.
+    The right side is at least k from n = ⌈(k / 10)^(1 / 0.145)⌉ on. For open m and n, k goes up to 20; where
+    m is n, the condition holds up to 13.
     """
     if isinstance(n, int):
         return lt(m, int(10 * n**0.145))

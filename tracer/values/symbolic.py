@@ -267,8 +267,8 @@ class Memory:
         return False
 
     def strided(self) -> Formula:
-        """Returns the condition, where the memory holds some elements, that the offset of a tensor is known:
-        torch counts a size of 0 as 1 in strides that it computes anew.
+        """Returns the condition under which the offset of a tensor in a memory with elements is known. Torch
+        counts a size of 0 as 1 in strides that it computes anew, so that a view of nothing may begin elsewhere.
         """
         return True
 
