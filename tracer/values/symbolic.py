@@ -267,8 +267,9 @@ class Memory:
         return False
 
     def strided(self) -> Formula:
-        """Returns the condition under which the offset of a tensor in a memory with elements is known. Torch
-        counts a size of 0 as 1 in strides that it computes anew, so that a view of nothing may begin elsewhere.
+        """Returns the condition under which the offset of a tensor in a memory with elements is known.
+
+        torch counts a size of 0 as 1 in strides that it computes anew: a view of nothing may begin elsewhere.
         """
         return True
 
