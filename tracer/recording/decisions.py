@@ -46,6 +46,8 @@ FEW = 8
 """The greatest divisor whose values are distinguished."""
 MAX_VALUES = 16
 """At most this many values of a size that is needed as a number are tried, each on a path of its own."""
+GREATEST = 1 << 20
+"""A greater value is not tried: a program that repeats something so often would be run for hours."""
 
 NOT_AGAIN = "the program does not do the same when it is run again"
 
@@ -156,6 +158,8 @@ class Decisions(Recorder):
                     self.give_up(NOT_AGAIN)
             else:
                 value = self._example_of(term)
+            if value > GREATEST:
+                self.give_up(f"{term} is needed as a number, and may be {value}")
             equal = eq(term, value)
             if isinstance(equal, bool) or self._branch(equal, value):
                 return value

@@ -52,6 +52,9 @@ At: TypeAlias = Callable[[Dim], Any]
 """Makes the element at an index, which is 0 for the first."""
 ShapeAt: TypeAlias = Callable[[Dim], tuple[Dim, ...] | None]
 
+MOST: Final = 1 << 14
+"""More iterations than this are not followed one by one: they would take minutes."""
+
 
 # --- sequences that are made on demand -------------------------------------------------------------------
 
@@ -86,8 +89,11 @@ class Lazy:
         return [*self.all()][key] if type(key) is slice else self.at(_index(self.run, key, self.count))
 
     def all(self) -> Iterator[Any]:
-        """Yields the elements, after `count` has become a number."""
-        for k in builtins.range(int(size(self.run, self.count))):
+        """Yields the elements, after `count` has become a number of at most MOST."""
+        count = int(size(self.run, self.count))
+        if count > MOST:
+            self.run.give_up(f"{count} iterations are too many to follow")
+        for k in builtins.range(count):
             yield self.at(k)
 
 
