@@ -573,6 +573,51 @@ def grows_by_more(x: Tensor) -> Tensor:
     return out
 
 
+def grows_by_less(x: Tensor) -> Tensor:
+    out = x
+    for t in range(1, x.size(1)):
+        out = torch.cat([out, x[:, t:]], dim=1)
+    return out
+
+
+def adds_up(x: Tensor) -> Tensor:
+    total, columns = 0, 3
+    for t in range(0, 3 * x.size(1), 4):
+        total += t
+        columns -= 5 * t * x.size(0) - 1
+    return x.new_zeros(total, abs(columns))
+
+
+def adds_up_backwards(x: Tensor) -> Tensor:
+    total = 0
+    for t in reversed(range(x.size(1))):
+        total += 2 * t + 1
+    return x.new_zeros(x.size(0), total).view(x.size(0), x.size(1), -1)
+
+
+def adds_up_what_grows(x: Tensor) -> Tensor:
+    """No quadratic law holds of the second number."""
+    first = second = 0
+    for t in range(x.size(1)):
+        first += t
+        second += first
+    return x.new_zeros(first, second)
+
+
+def adds_up_squares(x: Tensor) -> Tensor:
+    total = 0
+    for t in range(x.size(1)):
+        total += t * t
+    return x.new_zeros(total)
+
+
+def adds_up_at_first(x: Tensor) -> Tensor:
+    total = 0
+    for t in range(x.size(1)):
+        total += t if t < 5 else 1
+    return x.new_zeros(total)
+
+
 def doubles(x: Tensor) -> Tensor:
     for _ in range(x.size(1)):
         x = torch.cat([x, x], dim=2)
@@ -794,7 +839,13 @@ RANGES = [
     Case(dynamic_programme, "x: [n, m]", ("0 <= n", "0 <= m")),
     Case(grows),
     Case(grows_by_two, refuses=True),
-    Case(grows_by_more, summarised=False),
+    Case(grows_by_more),
+    Case(grows_by_less),
+    Case(adds_up),
+    Case(adds_up_backwards, refuses=True),
+    Case(adds_up_what_grows, summarised=False),
+    Case(adds_up_squares, summarised=False),
+    Case(adds_up_at_first, summarised=False),
     Case(doubles, summarised=False, upto=5),
     Case(turns, "x: [n, m]", summarised=False),
     Case(turns_and_needs, "x: [n, m]", summarised=False, refuses=True),

@@ -3,9 +3,10 @@
 A law is guessed from two states, one iteration apart, and checked against the state that any iteration
 leaves, which may weaken it. There are four laws of a cell: `Stated` gives its dims, `Runs` the numbers of
 equal neighbours in a list, `Grows` bounds of a number, and `Appends` states of a list only that iterations
-add elements at its end. `Stated` drops strides that differ from it, and a number whose changes are not
-understood, which the program must not use then. A number that grows by different amounts in different
-iterations, such as a count of matches, becomes `Grows`; a list that is no longer made of runs, `Appends`.
+add elements at its end. `Stated` takes dims whose changes rise evenly as quadratic in k, and drops strides
+that differ from it, and a number whose changes are not understood, which the program must not use then. A
+number that grows by different amounts in different iterations, such as a count of matches, becomes `Grows`;
+a list that is no longer made of runs, `Appends`.
 """
 
 from __future__ import annotations
@@ -253,6 +254,8 @@ class LawCheck:
     """By the identity of the law of each list that gathers, the members that it was given before the
     iteration.
     """
+    own: frozenset[str]
+    """The symbols that exist in the body only. No law contains them."""
     made: bool = False
     """Whether the state was constructed from the law, and not by an iteration."""
 
@@ -288,15 +291,42 @@ class LawCheck:
         if (len(expected), len(law.children)) != (len(found.dims), len(found.children)):
             return self._gathers_now(law, found, perhaps=True), found
         if differing := self._differing(expected, found.dims):
-            law = self._grown(law, found) or law.saying_nothing_of(differing)
+            law, others = self._curved(law, found, differing)
+            if others:
+                law = self._grown(law, found) or law.saying_nothing_of(others)
             found = law.seen(found)
         return self._members(law, found)
+
+    def _curved(self, law: Law, found: Cell, places: set[int]) -> tuple[Law, set[int]]:
+        """Returns the law with dims of these positions that grow by s + t * k in iteration k, where the law
+        made them grow by a fixed amount; and the positions of the others.
+
+        Such a dim is d + s * (k - p) + t * (k * (k - 1) - p * (p - 1)) / 2 before iteration k, with d before
+        iteration p. Whether the next iteration satisfies that is checked when it has run.
+        """
+        if self.made:
+            return law, places
+        k, p, dims = sym(self.k), self.first, [*law.dims]
+        starts, before = law.at(self.k, p), law.at(self.k, self.value - 1)
+        for i in places:
+            start, old, linear = starts[i], before[i], dims[i]
+            assert start is not None and old is not None and linear is not None
+            grown = self.known.simplified(found.dims[i]) - old
+            s, t = substitute(grown, {self.k: 0}), self._change(grown)
+            fixed = self.k not in symbols(self._change(linear)) | symbols(t)
+            if fixed and t != 0 and self.own.isdisjoint(symbols(s) | symbols(t)):
+                dims[i] = start + s * (k - p) + t * (k * (k - 1) - p * (p - 1)) // 2
+        return replace(law, dims=(*dims,)), {i for i in places if dims[i] is law.dims[i]}
 
     def _runs(self, law: Law, found: Cell) -> tuple[Law, Cell]:
         by_runs, expected = gathered(found, self.known), law.at(self.k, self.value)
         if len(expected) != len(by_runs.dims) or self._differing(expected, by_runs.dims):
             return self._gathers_now(law, found), found
         return self._members(law, by_runs)
+
+    def _change(self, dim: Dim) -> Dim:
+        """Returns the difference between a dim for k + 1 and for k."""
+        return substitute(dim, {self.k: sym(self.k) + 1}) - dim
 
     def _members(self, law: Law, found: Cell) -> tuple[Law, Cell]:
         """Checks the members of a cell whose dims satisfy the law."""

@@ -292,8 +292,9 @@ class Loop(Summarised):
         """Checks the state against the law; returns the law or a weaker one that it satisfies, and the state.
         """
         found = self._look()
+        own = frozenset((*self._data, *self.loops.ended))
         check = LawCheck(
-            self.index, self._first, value, self._things, known, self._numbers, self._filled, made
+            self.index, self._first, value, self._things, known, self._numbers, self._filled, own, made
         )
         return self._attempt(lambda: check(law, found))
 
