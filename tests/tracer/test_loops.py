@@ -1205,7 +1205,8 @@ def number_is_indexed(x: Tensor) -> Any:
     sum_of_none, sum_of_none_is_transposed,
     lambda x: next(zip(number(x), x, strict=True))[0], lambda x: sum(number(x)),
     number_is_indexed,
-    lambda x: len(number(x)) * x, lambda x: list(x.shape[0] if x.shape[0] > 3 else x),
+    lambda x: len(number(x)) * x, lambda x: len(x.squeeze()) * x,
+    lambda x: list(x.shape[0] if x.shape[0] > 3 else x),
     lambda x: nn.functional.glu(number(x), 0), lambda x: functools.reduce(torch.add, number(x)),
 ])  # fmt: skip
 def test_a_number_in_place_of_a_tensor_is_the_programs_error(target: Any) -> None:

@@ -976,6 +976,8 @@ def _step(run: Recorder, step: Any, low: Dim | None, high: Dim | None) -> Dim:
 def symbolic_len(x: Any, /) -> Any:
     """Returns `len(x)`, a size for a symbolic sequence or a tensor."""
     found = x.lazy() if type(x) in SEVERAL else lazy(x)
+    if found is None and isinstance(x, torch.Tensor) and x.dim() == 0:
+        raise TypeError("len() of a 0-d tensor")
     return builtins.len(x) if found is None else length(found)
 
 
