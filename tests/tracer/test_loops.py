@@ -1286,6 +1286,18 @@ def rows_backwards_in_a_row(x: Tensor, n: int) -> Tensor:
     return torch.cat([x[i : i + 1] for i in range(n - 1, -1, -1)]).view(-1, 3)
 
 
+def tails_in_a_row(x: Tensor, n: int) -> Tensor:
+    return torch.cat([x[i:] for i in range(n)])
+
+
+def heads_in_a_row(x: Tensor, n: int) -> Tensor:
+    return torch.cat([x[: 2 * i + 1] for i in range(n)])
+
+
+def without_ends_in_a_row(x: Tensor, n: int) -> Tensor:
+    return torch.cat([x[:, :-i] for i in range(1, n)], 1)
+
+
 def tails_or_the_whole(x: Tensor, n: int) -> Tensor:
     try:
         return torch.stack([x[i:] for i in range(n)])
@@ -1297,7 +1309,8 @@ def tails_or_the_whole(x: Tensor, n: int) -> Tensor:
     *(Case(f, "x: [a, c]; n: int", refuses=True) for f in (
         windows_of, every_other_tail, tails_side_by_side, heads_padded, tails_at_even_places,
         all_but_the_first, all_but_the_first_padded, shorter_and_longer, windows_in_a_row,
-        spaced_windows_in_a_row, rows_backwards_in_a_row)),
+        spaced_windows_in_a_row, rows_backwards_in_a_row, tails_in_a_row, heads_in_a_row,
+        without_ends_in_a_row)),
     Case(heads_at_no_place, "x: [a, c]; n: int", refuses=True),
     Case(tails_or_the_whole, "x: [a, c]; n: int"),
 ], ids=lambda c: c.name)

@@ -34,9 +34,10 @@ from ...constraints.ir.language import UNTRACKED, Layout, Tensor
 from ...constraints.ir.program import Node
 from ...constraints.ir.system import Answer
 from ...constraints.terms.dims import Dim, Term, ceildiv, maximum, minimum, sym, total
-from ...constraints.terms.forall import affine, for_all, slope
+from ...constraints.terms.forall import for_all, slope
 from ...constraints.terms.formula import Formula, all_of, eq, free_symbols, ge, le, lt
 from ...constraints.terms.rows import place_of
+from ...constraints.terms.sums import summed
 from ..bytecode.codes import instruction, instructions
 from ..bytecode.operands import expression
 from ..bytecode.operations import hands_on
@@ -904,16 +905,12 @@ def _side_by_side(member: Any, dim: Any) -> Any:
 
 
 def _total(member: Repeated, axis: int) -> Dim | None:
-    """Returns the sum of the sizes along an axis; None where it is not known.
-
-    That of a*k + c for 0 <= k < n is a*n*(n - 1)/2 + c*n.
-    """
+    """Returns the sum of the sizes along an axis; None where it is not known."""
     if (found := member.total(axis)) is not None:
         return found
-    k, n = member.run.index("each"), member.count
+    k = member.run.index("each")
     shape = member.shape_at(sym(k))
-    parts = None if shape is None else affine(shape[axis], k)
-    return None if parts is None else parts[0] * (n * (n - 1) // 2) + parts[1] * n
+    return None if shape is None else summed(shape[axis], k, member.count)
 
 
 def _has_row(x: torch.Tensor) -> bool:

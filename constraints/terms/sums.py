@@ -1,0 +1,47 @@
+"""Sums of a dim over an index, without the index."""
+
+from __future__ import annotations
+
+from .dims import Apply, Dim, Term, ceildiv, lone, maximum, minimum, symbols
+from .forall import affine
+
+
+def summed(dim: Dim, index: str, n: Dim) -> Dim | None:
+    """Returns the sum of a dim for 0 <= index < n, where n is not negative; None where none is known.
+
+    The sum of a*k + c is a*n*(n - 1)/2 + c*n. Of two dims u and v, the greater is v + max(u - v, 0), and the
+    less u - max(u - v, 0).
+    """
+    if (parts := affine(dim, index)) is not None:
+        return parts[0] * (n * (n - 1) // 2) + parts[1] * n
+    assert isinstance(dim, Term)
+    whole: Dim = 0
+    rest: Dim = dim
+    for mono, times in dim.terms:
+        match mono:
+            case (Apply(op="max" | "min" as op, args=(u, v)) as atom,) if index in symbols(lone(atom)):
+                one = summed(v if op == "max" else u, index, n)
+                above = _above_zero(u - v, index, n)
+                if one is None or above is None:
+                    return None
+                whole = whole + times * (one + above if op == "max" else one - above)
+                rest = rest - times * lone(atom)
+    others = None if rest is dim or affine(rest, index) is None else summed(rest, index, n)
+    return None if others is None else whole + others
+
+
+def _above_zero(dim: Dim, index: str, n: Dim) -> Dim | None:
+    """Returns the sum of max(dim, 0) for 0 <= index < n; None for a dim that is not linear in the index.
+
+    Backwards if the dim rises, its values are d - q*k with q >= 0. Those above 0 are the first m of them,
+    where m is n or, if that is less, d/q rounded up.
+    """
+    parts = affine(dim, index)
+    if parts is None or not isinstance(parts[0], int):
+        return None
+    a, c = parts
+    if a == 0:
+        return n * maximum(c, 0)
+    q, d = abs(a), c + a * (n - 1) if a > 0 else c
+    m = minimum(n, maximum(ceildiv(d, q), 0))
+    return m * d - q * (m * (m - 1) // 2)
