@@ -168,12 +168,32 @@ end.
 
 
 CHECKED_BY_KERNEL: Final = frozenset(
-    "gather scatter scatter_add scatter_reduce take_along_dim index_add one_hot embedding_bag _embedding_bag "
+    "gather scatter scatter_add scatter_reduce take_along_dim one_hot embedding_bag _embedding_bag "
     "multi_margin_loss".split()
 )
-"""Operators that refuse an index beyond the size by a RuntimeError, and not by an IndexError; `index_add`
-into a vector does not.
-"""
+"""Operators that refuse an index beyond the size by a RuntimeError."""
+
+
+def _errors(c: Context, op: str, named: Named, size: Dim) -> Iterator[tuple[Formula, type[Exception]]]:
+    """Yields the types of the error by which torch refuses an index beyond the size, each with the sizes at
+    which it is that one: most often an IndexError.
+
+    By a RuntimeError do so `index_select` along the second dim and from nothing, unless it is from a vector;
+    `index_add` along the first and the last dim of a matrix or more; `index_copy` and `index_fill` into
+    nothing.
+    """
+    by_kernel: Formula = op in CHECKED_BY_KERNEL
+    table = named["weight"] if op in ("embedding", "aten_embedding") else _tensor(named)
+    last, dim = table.rank - 1, named.get("dim")
+    dim = dim % table.rank if isinstance(dim, int) and last > 0 else 0
+    if op in ("index_copy", "index_fill"):
+        by_kernel = not c.at_least(size, 1) and eq(size, 0)
+    elif op == "index_add":
+        by_kernel = last > 0 and dim in (0, last)
+    elif op in ("index_select", "embedding", "aten_embedding") and last > 0:
+        by_kernel = any_of((dim == 1, *(eq(n, 0) for n in table.shape if not c.at_least(n, 1))))
+    yield by_kernel, RuntimeError
+    yield negate(by_kernel), IndexError
 
 
 def require_in_range(c: Context, op: str, named: Named, unchecked: Formula) -> None:
@@ -183,17 +203,19 @@ def require_in_range(c: Context, op: str, named: Named, unchecked: Formula) -> N
     An index without dims is checked like a number. If the data choose among elements that sizes allow, every
     choice has to be valid.
     """
-    for index, size, wraps in INDICES[op](named):
-        by_kernel = op in CHECKED_BY_KERNEL and not (op == "index_add" and named["input"].rank <= 1)
-        error = RuntimeError if by_kernel else IndexError
+    each = ((one, *kind) for one in INDICES[op](named) for kind in _errors(c, op, named, one[1]))
+    for (index, size, wraps), there, error in each:
+        if there is False:
+            continue
+        elsewhere = any_of((unchecked, negate(there)))
         inside = partial(_is_inside, -size if wraps else 0, size - 1)
-        require_data(c, op, index, inside, error, unchecked, numbers=index.elements is not None)
+        require_data(c, op, index, inside, error, elsewhere, numbers=index.elements is not None)
         require_some(c, op, index, -size if wraps else 0, size - 1)
         if index.elements is None:
             continue
         empty = [] if all(c.at_least(n, 1) for n in index.shape) else [eq(product(index.shape), 0)]
         if index.shape or op not in ("getitem", "setitem"):
-            empty.append(unchecked)
+            empty.append(elsewhere)
         pieces = pieces_of(of(index), index.shape)
         if pieces is None or not is_settled(c, pieces, -size if wraps else 0, size - 1):
             given = named["target"] if op in LOSSES else index
@@ -203,7 +225,7 @@ def require_in_range(c: Context, op: str, named: Named, unchecked: Formula) -> N
                 continue
         if pieces is None or pieces.roundings:
             reason = f"{op} is given indices that the sizes decide, in a way that is not followed"
-            c.approximate(reason, "accept", negate(unchecked))
+            c.approximate(reason, "accept", negate(elsewhere))
             continue
         _require(c, op, pieces, size, wraps, empty, error)
 

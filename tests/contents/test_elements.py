@@ -304,7 +304,8 @@ def held(value: Tensor, numbers: dict[tuple[int, int], Any], steps: Sequence[Ste
         low = min(b[0] for b in bounds if b)
         high = max(b[1] for b in bounds if b)
         least, most = float(real.min()), float(real.max())
-        spare = 1.0 if pieces.slack else 1e-3 * (1 + abs(most)) if pieces.roundings else 1e-6
+        rounded = (2**-6 if value.dtype == "bfloat16" else 1e-3) * (1 + abs(most))
+        spare = 1.0 if pieces.slack else rounded if pieces.roundings else 1e-6
         if least < low - spare or most > high + spare:
             raise Mismatch(f"{names(steps)} at {at}: {least} to {most}, not within {low} to {high}")
         if followed == "exact" and not pieces.slack and (least > low + spare or most < high - spare):

@@ -1423,3 +1423,40 @@ def test_scalars_are_refused_by_torchs_own_error(call: Callable[[Tensor], Any]) 
         except TargetError:
             said = "refuted"  # type: ignore[assignment]
         assert said in ("unknown", "proved" if ran else "refuted"), (kind, ran, said)
+
+
+BEYOND: tuple[Callable[[Tensor], Any], ...] = (
+    lambda x: F.embedding(torch.tensor([2]), x), lambda x: F.embedding(torch.arange(3), x),
+    lambda x: x.index_select(0, torch.tensor([2])), lambda x: x.index_select(-1, torch.arange(3)),
+    lambda x: x[None].index_select(0, torch.tensor([1])),
+    lambda x: x[None].index_select(1, torch.tensor([2])),
+    lambda x: x[None].index_select(2, torch.arange(3)),
+    lambda x: x.flatten().index_select(0, torch.arange(3)),
+    lambda x: x.index_add(0, torch.tensor([2]), x.new_ones(1, x.shape[1])),
+    lambda x: x.index_add(1, torch.tensor([2]), x.new_ones(len(x), 1)),
+    lambda x: x[None].index_add(1, torch.tensor([2]), x.new_ones(1, 1, x.shape[1])),
+    lambda x: x[None].index_add(2, torch.tensor([2]), x.new_ones(1, len(x), 1)),
+    lambda x: x.flatten().index_add(0, torch.tensor([3]), torch.ones(1)),
+    lambda x: x.index_copy(0, torch.tensor([2]), x.new_ones(1, x.shape[1])),
+    lambda x: x.index_copy(1, torch.tensor([2]), x.new_ones(len(x), 1)),
+    lambda x: x.index_fill(0, torch.tensor([2]), 1.0), lambda x: x.index_fill(1, torch.tensor([1]), 1.0),
+    lambda x: x.gather(0, torch.full((1, x.shape[1]), 2)), lambda x: x.take(torch.tensor([5])),
+    lambda x: x.scatter(1, torch.full((len(x), 1), 2), 1.0),
+    lambda x: x.put(torch.tensor([5]), x.new_ones(1)),
+    lambda x: x[:, torch.tensor([2])], lambda x: x.index_put((torch.tensor([2]),), torch.ones(())),
+    lambda x: F.embedding_bag(torch.tensor([[2]]), x),
+    lambda x: torch.take_along_dim(x, torch.full((1, x.shape[1]), 2), 0),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", [IndexError, RuntimeError])
+@pytest.mark.parametrize("call", BEYOND)
+def test_indices_are_refused_by_torchs_own_error(
+    call: Callable[[Tensor], Any], kind: type[Exception]
+) -> None:
+    def caught(x: Tensor) -> Tensor:
+        with contextlib.suppress(kind):
+            return torch.as_tensor(call(x))
+        return x
+
+    assert differs(caught, "x: float32[n, m]", 4) == ""
