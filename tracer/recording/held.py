@@ -152,8 +152,8 @@ class _Globals(_Container):
             names |= spoken_of.names
             made |= spoken_of.made
         self.codes = []
-        found = chain(filter(scope.__contains__, names), filterfalse(scope.__contains__, made))
-        fresh = [*filterfalse(known.__contains__, found)]
+        fresh = [name for name in names if name in scope and name not in known]
+        fresh += [name for name in made if name not in scope and name not in known]
         known |= dict.fromkeys(fresh)
         contents = [scope.get(name, _MISSING) for name in fresh]
         self.contents += contents
@@ -375,8 +375,7 @@ class Held:
         self._waiting: list[Any] = [target]
         self._attributes_of_own({id(module): module for _, module in self.modules})
         while self._waiting:
-            while self._waiting:
-                self._visit()
+            self._visit()
             self._look_up()
 
     def _attributes_of_own(self, modules: dict[int, torch.nn.Module]) -> None:
@@ -396,26 +395,24 @@ class Held:
 
     def _visit(self) -> None:
         """Visits everything that waits, all objects of one type together; what they contain waits then."""
-        waiting, self._waiting, seen = self._waiting, [], self._seen
+        fresh = {id(value): value for value in self._waiting if type(value) not in _ATOMS}
+        for known in fresh.keys() & self._seen.keys():
+            del fresh[known]
+        self._seen |= fresh
+        self._waiting = []
         of_kind: defaultdict[type, list[Any]] = defaultdict(list)
-        for value in waiting:
+        for value in fresh.values():
             of_kind[type(value)].append(value)
         for kind, values in of_kind.items():
-            if kind in _ATOMS:
-                continue
             if kind in _COLLECTIONS:
                 self._empty += filterfalse(None, values)
                 values = [*filter(None, values)]
-            fresh = dict(zip(map(id, values), values, strict=True))
-            for known in fresh.keys() & seen.keys():
-                del fresh[known]
-            if not fresh:
-                continue
-            seen |= fresh
-            for value in _wrappers(kind, fresh.values()):
-                _first(functools.partial(isinstance, fresh.pop(id(value))))(self, [value])
-            if fresh:
-                _visit_of(kind)(self, [*fresh.values()])
+            elif _may_wrap(kind):  # some have the class of another object, which they wrap
+                for value in [value for value in values if value.__class__ is not kind]:
+                    _first(functools.partial(isinstance, value))(self, [value])
+                values = [value for value in values if value.__class__ is kind]
+            if values:
+                _visit_of(kind)(self, values)
 
     def _dict(self, values: list[dict[Any, Any]]) -> None:
         self._empty += filterfalse(None, values)
@@ -471,11 +468,10 @@ class Held:
         self._waiting += chain.from_iterable(kind.__mro__[1:] for kind in kinds)
         mentioned, methods, waiting = self._mentioned, self._methods, self._waiting
         for name, member in zip(*self._classes.add(kinds), strict=True):
-            special = name[:2] == "__"
             if type(member) not in _CALLED:
-                if not special:
+                if name[:2] != "__":
                     waiting.append(member)
-            elif name in mentioned or (special and name not in _MAKING):
+            elif name in mentioned or (name[:2] == "__" and name not in _MAKING):
                 waiting.append(member)
             else:
                 methods.setdefault(name, []).append(member)
@@ -504,8 +500,9 @@ class Held:
         for scope in [scope for scope in self._globals.values() if scope.codes]:
             names, contents = scope.look_up()
             self._mentioned.update(names)
-            for name in [*filter(self._methods.__contains__, names)]:
-                self._waiting += self._methods.pop(name)
+            for name in names:
+                if name in self._methods:
+                    self._waiting += self._methods.pop(name)
             self._waiting += contents
 
     def _add(self, containers: Iterable[_Container]) -> None:
@@ -644,11 +641,6 @@ _VISITS: Final[tuple[tuple[Any, Callable[[Held, list[Any]], object]], ...]] = (
     (object, Held._object),
 )
 """The visitors of values of one type: the first entry whose types match applies."""
-
-
-def _wrappers(kind: type, values: Iterable[Any]) -> list[Any]:
-    """Returns those among objects of a type that have the class of another object, which they wrap."""
-    return [value for value in values if value.__class__ is not kind] if _may_wrap(kind) else []
 
 
 @functools.cache
