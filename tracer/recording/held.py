@@ -20,7 +20,7 @@ import sys
 from bisect import bisect_right
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate, chain, compress, count, filterfalse, islice
+from itertools import accumulate, chain, compress, filterfalse, islice
 from operator import attrgetter, is_, methodcaller
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, Final, NamedTuple
@@ -248,12 +248,16 @@ class _Dicts:
         self._sizes: list[int] = []
         self._names: list[Any] = []
         self._values: list[Any] = []
+        self.loose: list[int] = []
+        """The places of values that are neither atoms nor containers."""
 
     def add(self, owners: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         """Adds some owners, and returns their names and their values."""
         maps = self.read(owners)
         names = [*chain.from_iterable(maps)]
         values = [*chain.from_iterable(map(_values, maps))]
+        first = len(self._values)
+        self.loose += [at for at, kind in enumerate(map(type, values), first) if kind not in _HANDLED]
         self._owners += owners
         self._sizes += map(len, maps)
         self._names += names
@@ -308,7 +312,7 @@ class _Dicts:
     def places(self, replaced: Container[int]) -> list[tuple[int, Any, Any]]:
         """Returns the places of some values, given by identity, with their owners and the values."""
         ends, owners, values = [*accumulate(self._sizes)], self._owners, self._values
-        places = compress(count(), map(replaced.__contains__, map(id, values)))
+        places = [at for at in self.loose if id(values[at]) in replaced]
         return [(at, owners[bisect_right(ends, at)], values[at]) for at in places]
 
     def exchange(self, new: Iterable[tuple[int, Any, Any]]) -> None:
@@ -386,7 +390,7 @@ class Held:
         self._own_empty += filterfalse(None, containers)
         filled = {id(container): container for container in filter(None, containers)}
         self._seen |= filled
-        self._waiting += [value for value in values if type(value) not in _HANDLED]
+        self._waiting += [values[at] for at in self._own.loose]
         self._waiting += chain(*self._own.add([one for one in filled.values() if isinstance(one, dict)]))
         for one in filled.values():
             if not isinstance(one, dict):
