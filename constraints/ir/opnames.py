@@ -164,6 +164,7 @@ def canonical(spelling: str) -> str:
     return _without_alias(name)
 
 
+@lru_cache(maxsize=1 << 12)
 def is_in_place(name: str) -> bool:
     """Returns whether an operator of this name writes into its first argument: `add_` does, `__and__` does
     not.

@@ -13,7 +13,7 @@ import torch
 
 from ...constraints.ir.program import Origin
 from ..host.interpreter import frame_above
-from ..host.model_state import Modules, submodules
+from ..host.submodules import Modules, submodules
 from .codes import per_code
 
 _OURS = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))

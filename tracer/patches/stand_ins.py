@@ -21,8 +21,8 @@ from typing import Any, Final
 import torch
 
 from ..bytecode.origins import is_inner, is_of_package
-from ..host.model_state import Modules, submodules
 from ..host.patches import Patch, Setting, together
+from ..host.submodules import Modules, submodules
 from ..plugins import announced
 from ..values import sequences
 from ..values.numbers import Real, Size

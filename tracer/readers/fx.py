@@ -31,7 +31,6 @@ from ...constraints.terms.formula import Formula
 from ...constraints.terms.rows import Deeper
 from ..host.alone import alone
 from ..host.exports import without_fx_patches
-from ..host.model_state import ModelState
 from ..host.operators import INSTALLED, CondOp
 from ..host.patches import Function, Patch, together
 from ..host.trees import pytree
@@ -40,6 +39,7 @@ from ..patches.stand_ins import symbolic_builtins
 from ..recording.binding import NotCallable, bind
 from ..recording.claims import recorded, run_of, tell
 from ..recording.decisions import GaveUp
+from ..recording.held import Held
 from ..recording.mode import Mode, entering_composites
 from ..recording.record import Recording
 from ..recording.subject import Assignment, Subject
@@ -269,11 +269,8 @@ class ShapeTracer(fx.Tracer):
 
     def trace_all(self, target: Callable[..., Any]) -> TracedPath:
         """Returns the graph, and the decisions on the path. Raises TargetError where it cannot be traced."""
-        state = ModelState(target)
-        try:
+        with Held(target).kept():
             return self._trace_all(target)
-        finally:
-            state.restore()
 
     def _trace_all(self, target: Callable[..., Any]) -> TracedPath:
         name = type(target).__name__ if isinstance(target, torch.nn.Module) else target.__name__

@@ -18,6 +18,7 @@ from ..host.tensors import overrides_off
 from ..recorder import Recorder
 from ..values.symbolic import SymbolicTensor, can_require_grad
 from .memory import VIEWS
+from .repeats import PLAIN_TENSORS
 
 _PASSING: Final = (VIEWS - {"detach"}) | frozenset(
     """
@@ -78,8 +79,12 @@ class Gradients:
 
     def of_real(self, tensor: torch.Tensor) -> bool:
         """Returns whether a real tensor requires gradients."""
-        with overrides_off():
-            return self._asked.get(id(tensor), tensor.requires_grad)
+        if (asked := self._asked.get(id(tensor))) is not None:
+            return asked
+        if type(tensor) in PLAIN_TENSORS:
+            return tensor.requires_grad
+        with overrides_off():  # a subclass may override what is asked of it
+            return tensor.requires_grad
 
     def _begins(self, ref: int, requires: bool) -> None:
         (self._leaves.add if requires else self._leaves.discard)(ref)

@@ -19,8 +19,8 @@ import random
 import sys
 from bisect import bisect_right
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate, chain, compress, count, filterfalse, islice
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate, chain, compress, filterfalse, islice
 from operator import attrgetter, is_, methodcaller
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, Final, NamedTuple
@@ -31,6 +31,7 @@ from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-def
 from ...constraints.engine.collector import collector_at_rest
 from ..bytecode.codes import per_code
 from ..bytecode.origins import is_inner
+from ..host.submodules import submodules
 from ..host.tensors import all_modes_off, is_of_transform, make_subclass, overrides_off, storage_id
 
 _CACHED: Final = type(functools.lru_cache(len))
@@ -40,6 +41,7 @@ _ATOMS: Final = frozenset(
 )
 """Types of objects without contents that a run could change."""
 _COLLECTIONS: Final = frozenset({dict, list, set, OrderedDict, deque})
+_HANDLED: Final = _ATOMS | _COLLECTIONS
 _CALLED: Final = frozenset({FunctionType, staticmethod, classmethod, property, _CACHED})
 _MAKING: Final = frozenset(
     "__init__ __post_init__ __new__ __init_subclass__ __class_getitem__ __del__ __reduce__".split()
@@ -100,6 +102,7 @@ class _Set(_Sequence):
 
 
 _MISSING: Final = object()
+_closure: Final = attrgetter("__closure__")
 
 
 class _Attributes(_Container):
@@ -142,13 +145,16 @@ class _Globals(_Container):
         """Returns the names that the codes mention, and the contents of the globals among them that are new.
         """
         scope, known = self.target, self.names
-        spoken_of = [*map(_spoken_of, self.codes)]
-        names = dict.fromkeys(chain.from_iterable([one.names for one in spoken_of]))
-        made = dict.fromkeys(chain.from_iterable([one.made for one in spoken_of]))
+        names: dict[str, None] = {}
+        made: dict[str, None] = {}
+        for code in self.codes:
+            spoken_of = _spoken_of(code)
+            names |= spoken_of.names
+            made |= spoken_of.made
         self.codes = []
-        fresh = [*filter(scope.__contains__, filterfalse(known.__contains__, names))]
-        fresh += filterfalse(scope.__contains__, filterfalse(known.__contains__, made))
-        known.update(dict.fromkeys(fresh))
+        fresh = [name for name in names if name in scope and name not in known]
+        fresh += [name for name in made if name not in scope and name not in known]
+        known |= dict.fromkeys(fresh)
         contents = [scope.get(name, _MISSING) for name in fresh]
         self.contents += contents
         return names, contents
@@ -185,6 +191,11 @@ class _OfMany(_Container):
         self.target += objects
         self.contents += contents
         return contents
+
+    def drop(self, count: int) -> None:
+        """Removes the objects that were added last."""
+        known = len(self.target) - count
+        del self.target[known:], self.contents[known:]
 
     def read(self) -> list[Any]:
         return [*map(self._get, self.target)]
@@ -237,12 +248,16 @@ class _Dicts:
         self._sizes: list[int] = []
         self._names: list[Any] = []
         self._values: list[Any] = []
+        self.loose: list[int] = []
+        """The places of values that are neither atoms nor containers."""
 
     def add(self, owners: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         """Adds some owners, and returns their names and their values."""
         maps = self.read(owners)
         names = [*chain.from_iterable(maps)]
         values = [*chain.from_iterable(map(_values, maps))]
+        first = len(self._values)
+        self.loose += [at for at, kind in enumerate(map(type, values), first) if kind not in _HANDLED]
         self._owners += owners
         self._sizes += map(len, maps)
         self._names += names
@@ -276,7 +291,9 @@ class _Dicts:
             and all(map(is_, chain.from_iterable(maps), self._names))
         )
 
-    def restore(self) -> None:
+    def restore(self) -> dict[int, list[Any]]:
+        """Restores every owner; returns the names that had changed in each of those that had, by identity."""
+        changed: dict[int, list[Any]] = {}
         names, values = iter(self._names), iter(self._values)
         for owner, now, size in zip(self._owners, self.read(self._owners), self._sizes, strict=True):
             before = dict(zip(islice(names, size), islice(values, size), strict=True))
@@ -285,16 +302,25 @@ class _Dicts:
                 and all(map(is_, now, before))
                 and all(map(is_, now.values(), before.values()))
             ):
+                names_of_both = dict.fromkeys(chain(now, before))
+                changed[id(owner)] = [
+                    name for name in names_of_both if now.get(name, owner) is not before.get(name, owner)
+                ]
                 self.write(owner, before)
+        return changed
 
-    def exchange(self, replaced: Mapping[int, Any]) -> list[tuple[Any, Any, Any]]:
-        """Puts stand-ins in the place of values; returns owners and names with the values that were there."""
-        ends = [*accumulate(self._sizes)]
-        places = compress(count(), map(replaced.__contains__, map(id, self._values)))
-        before = [(self._owners[bisect_right(ends, at)], self._names[at], self._values[at]) for at in places]
-        for owner, name, value in before:
-            self.put(owner, name, replaced[id(value)])
-        return before
+    def places(self, replaced: Container[int]) -> list[tuple[int, Any, Any]]:
+        """Returns the places of some values, given by identity, with their owners and the values."""
+        ends, owners, values = [*accumulate(self._sizes)], self._owners, self._values
+        places = [at for at in self.loose if id(values[at]) in replaced]
+        return [(at, owners[bisect_right(ends, at)], values[at]) for at in places]
+
+    def exchange(self, new: Iterable[tuple[int, Any, Any]]) -> None:
+        """Puts values in such places, also among the contents that are known here."""
+        names, values, put = self._names, self._values, self.put
+        for at, owner, value in new:
+            values[at] = value
+            put(owner, names[at], value)
 
 
 class _Classes(_Dicts):
@@ -325,15 +351,19 @@ class Held:
 
     @collector_at_rest()
     def __init__(self, target: Any) -> None:
+        self.modules = submodules(target)
         self.tensors: dict[int, torch.Tensor] = {}
         """Tensors by identity, without those of other libraries that wrap others."""
-        self._dicts, self._classes = _Dicts(), _Classes()
+        self._own, self._dicts, self._classes = _Dicts(), _Dicts(), _Classes()
+        """The attributes of the target's modules, and the dicts among these attributes; others; classes."""
         self._cells, self._kinds = _OfMany(_content, _set_content), _OfMany(type, _setter("__class__"))
         self._defaults, self._keywords = (
             _OfMany(attrgetter(name), _setter(name)) for name in ("__defaults__", "__kwdefaults__")
         )
-        self._containers: list[_Container] = [self._cells, self._kinds, self._defaults, self._keywords]
-        """All containers but dicts and classes."""
+        self._own_containers: list[_Container] = [self._kinds]
+        self._containers: list[_Container] = [self._cells, self._defaults, self._keywords]
+        """All containers but dicts and classes, those among the attributes of the target's modules first."""
+        self._own_empty: list[Any] = []
         self._empty: list[Any] = []
         """Empty lists, dicts and sets, the most frequent containers."""
         self._globals: dict[int, _Globals] = {}
@@ -347,30 +377,46 @@ class Held:
         self._methods: dict[str, list[Any]] = {}
         """Methods, by name, that no visited function is known to call."""
         self._waiting: list[Any] = [target]
+        self._attributes_of_own({id(module): module for _, module in self.modules})
         while self._waiting:
             self._visit()
             self._look_up()
 
+    def _attributes_of_own(self, modules: dict[int, torch.nn.Module]) -> None:
+        """Visits the attributes of the target's modules, with the containers among them, all at once."""
+        self._owners = modules.keys()
+        values = self._own.add([*map(vars, modules.values())])[1]
+        containers = [*compress(values, map(_COLLECTIONS.__contains__, map(type, values)))]
+        self._own_empty += filterfalse(None, containers)
+        filled = {id(container): container for container in filter(None, containers)}
+        self._seen |= filled
+        self._waiting += [values[at] for at in self._own.loose]
+        self._waiting += chain(*self._own.add([one for one in filled.values() if isinstance(one, dict)]))
+        for one in filled.values():
+            if not isinstance(one, dict):
+                self._own_containers.append(container := (_Set if type(one) is set else _Sequence)(one))
+                self._waiting += container.contents
+
     def _visit(self) -> None:
         """Visits everything that waits, all objects of one type together; what they contain waits then."""
-        waiting, self._waiting, seen = self._waiting, [], self._seen
+        fresh = {id(value): value for value in self._waiting if type(value) not in _ATOMS}
+        for known in fresh.keys() & self._seen.keys():
+            del fresh[known]
+        self._seen |= fresh
+        self._waiting = []
         of_kind: defaultdict[type, list[Any]] = defaultdict(list)
-        for value in waiting:
+        for value in fresh.values():
             of_kind[type(value)].append(value)
         for kind, values in of_kind.items():
-            if kind in _ATOMS:
-                continue
             if kind in _COLLECTIONS:
                 self._empty += filterfalse(None, values)
                 values = [*filter(None, values)]
-            fresh = dict(zip(map(id, values), values, strict=True))
-            for known in fresh.keys() & seen.keys():
-                del fresh[known]
-            seen |= fresh
-            for value in _wrappers(kind, fresh.values()):
-                _first(functools.partial(isinstance, fresh.pop(id(value))))(self, [value])
-            if fresh:
-                _visit_of(kind)(self, [*fresh.values()])
+            elif _may_wrap(kind):  # some have the class of another object, which they wrap
+                for value in [value for value in values if value.__class__ is not kind]:
+                    _first(functools.partial(isinstance, value))(self, [value])
+                values = [value for value in values if value.__class__ is kind]
+            if values:
+                _visit_of(kind)(self, values)
 
     def _dict(self, values: list[dict[Any, Any]]) -> None:
         self._empty += filterfalse(None, values)
@@ -386,7 +432,9 @@ class Held:
         self._add(map(made, filter(None, values)))
 
     def _tensor(self, tensors: list[torch.Tensor]) -> None:
-        self.tensors.update((id(tensor), tensor) for tensor in tensors if can_stand_in(tensor))
+        if _has_data(type(tensors[0])):
+            tensors = [*filterfalse(is_of_transform, tensors)]
+            self.tensors.update(zip(map(id, tensors), tensors, strict=True))
 
     def _tuple(self, values: list[tuple[Any, ...]]) -> None:
         values = [value for value in values if not _ATOMS.issuperset(map(type, value))]
@@ -409,7 +457,7 @@ class Held:
     def _module(self, modules: list[torch.nn.Module]) -> None:
         self._kinds.add(modules)
         self._waiting.append(type(modules[0]))
-        self._attributes([*map(vars, modules)])
+        self._attributes([vars(module) for module in modules if id(module) not in self._owners])
         self._slots(type(modules[0]), modules)
 
     def _slots(self, kind: type, values: list[Any]) -> None:
@@ -424,11 +472,10 @@ class Held:
         self._waiting += chain.from_iterable(kind.__mro__[1:] for kind in kinds)
         mentioned, methods, waiting = self._mentioned, self._methods, self._waiting
         for name, member in zip(*self._classes.add(kinds), strict=True):
-            special = name[:2] == "__"
             if type(member) not in _CALLED:
-                if not special:
+                if name[:2] != "__":
                     waiting.append(member)
-            elif name in mentioned or (special and name not in _MAKING):
+            elif name in mentioned or (name[:2] == "__" and name not in _MAKING):
                 waiting.append(member)
             else:
                 methods.setdefault(name, []).append(member)
@@ -437,7 +484,7 @@ class Held:
         """Visits functions; of those of libraries only what they close over, which a decorator's function
         does over a function of the program's.
         """
-        self._waiting += chain.from_iterable(function.__closure__ or () for function in functions)
+        self._waiting += chain.from_iterable(filter(None, map(_closure, functions)))
         functions = [f for f in functions if _is_programs(f.__globals__.get("__name__"))]
         for function in functions:
             scope = function.__globals__
@@ -457,8 +504,9 @@ class Held:
         for scope in [scope for scope in self._globals.values() if scope.codes]:
             names, contents = scope.look_up()
             self._mentioned.update(names)
-            for name in [*filter(self._methods.__contains__, names)]:
-                self._waiting += self._methods.pop(name)
+            for name in names:
+                if name in self._methods:
+                    self._waiting += self._methods.pop(name)
             self._waiting += contents
 
     def _add(self, containers: Iterable[_Container]) -> None:
@@ -470,55 +518,113 @@ class Held:
 
     def is_current(self) -> bool:
         """Returns whether all containers still have the contents stored here."""
-        several = self._dicts.is_same() and self._classes.is_same()
-        return several and not any(self._empty) and all(c.is_same() for c in self._containers)
+        several = self._own.is_same() and self._dicts.is_same() and self._classes.is_same()
+        return (
+            several
+            and not any(chain(self._own_empty, self._empty))
+            and all(container.is_same() for container in chain(self._own_containers, self._containers))
+        )
+
+    def restore(self) -> list[str]:
+        """Restores the attributes of the target's modules, and the contents of containers among them; returns
+        the names of those that had changed.
+
+        All else stays until the end: what a program remembers elsewhere, it remembers from call to call.
+        """
+        changed = _restored(self._own_containers, self._own_empty, self._own)
+        return [*self._named(changed)] if changed else []
+
+    def _named(self, changed: Mapping[int, Sequence[Any]]) -> Iterator[str]:
+        """Yields the names of the attributes of modules that are among the changes, or hold what has changed.
+        """
+        for path, module in self.modules:
+            attributes = vars(module)
+            names = [name for name, value in attributes.items() if id(value) in changed]
+            for name in dict.fromkeys([*changed.get(id(attributes), ()), *names]):
+                yield f"{path}.{name}" if path else name
 
     @contextlib.contextmanager
-    def _kept(self) -> Iterator[None]:
-        """Restores the contents of every container, and the states of generators, at the end of the block."""
+    def kept(self) -> Iterator[list[str]]:
+        """Restores everything at the end of the block, with the states of generators; the names of the
+        attributes of modules that had changed are then in the list.
+        """
+        changed: list[str] = []
         states = [(generator, generator.read()) for generator in self._generators]
         try:
-            yield
+            yield changed
         finally:
-            for several in (self._dicts, self._classes):
-                if not several.is_same():
-                    several.restore()
-            for container in self._containers:
-                if not container.is_same():
-                    container.write(container.contents)
-            for empty in filter(None, self._empty):
-                empty.clear()
+            changed += self.restore()
+            _restored(self._containers, self._empty, self._dicts, self._classes)
             for generator, state in states:
                 generator.write(state)
 
     @contextlib.contextmanager
-    def lent(
-        self, *, copied: bool, but: Iterable[torch.Tensor] = ()
-    ) -> Iterator[list[torch.Tensor]]:
+    def lent(self, *, copied: bool, but: Iterable[torch.Tensor] = ()) -> Iterator[Lent]:
         """Replaces the tensors, except those in `but`, by stand-ins inside the block, and restores everything
-        at its end.
+        at its end. Inside, the stand-ins are among the contents that are restored.
 
         A stand-in is a copy, or else an alias: it lies in the memory of its tensor. The block gets the
         aliases; the caller has to undo writes into them.
         """
         with overrides_off(), all_modes_off():
             stand_ins, own = StandIns(copied), {*map(id, but)}
-            lent = {key: tensor for key, tensor in self.tensors.items() if key not in own}
-            replaced: dict[int, Any] = {key: stand_ins.of(tensor) for key, tensor in lent.items()}
+            replaced: dict[int, Any] = {
+                key: stand_ins.of(tensor) for key, tensor in self.tensors.items() if key not in own
+            }
             replaced |= {key: array.copy() for key, array in self._arrays.items()}
         for value in self._tuples:
             _exchange(value, replaced)
-        with self._kept():
-            for container in self._containers:
+        lazy = [made for made in replaced.values() if isinstance(made, UninitializedTensorMixin)]
+        self._kinds.add(lazy)
+        containers: list[tuple[_Container, list[Any]]] = []
+        exchanged: list[tuple[_Dicts, list[tuple[int, Any, Any]]]] = []
+        try:
+            for container in chain(self._own_containers, self._containers):
                 if not replaced.keys().isdisjoint(map(id, container.contents)):
-                    container.write([replaced.get(id(value), value) for value in container.contents])
-            exchanged = [(several, several.exchange(replaced)) for several in (self._dicts, self._classes)]
-            try:
-                yield stand_ins.aliases
-            finally:
-                for several, before in exchanged:
-                    for owner, name, value in before:
-                        several.put(owner, name, value)
+                    containers.append((container, container.contents))
+                    container.contents = [replaced.get(id(value), value) for value in container.contents]
+                    container.write(container.contents)
+            for several in (self._own, self._dicts, self._classes):
+                exchanged.append((several, places := several.places(replaced)))
+                several.exchange([(at, owner, replaced[id(value)]) for at, owner, value in places])
+            with self.kept() as changed:
+                yield Lent(stand_ins.aliases, changed)
+        finally:
+            for several, places in exchanged:
+                several.exchange(places)
+            for container, contents in containers:
+                container.contents = contents
+                container.write(contents)
+            self._kinds.drop(len(lazy))
+
+
+def _restored(
+    containers: Iterable[_Container], empty: Iterable[Any], *several: _Dicts
+) -> dict[int, list[Any]]:
+    """Restores the contents of containers; returns those that had changed, by identity, with the names that
+    had, of a dict.
+    """
+    changed: dict[int, list[Any]] = {}
+    for dicts in several:
+        if not dicts.is_same():
+            changed |= dicts.restore()
+    for container in containers:
+        if not container.is_same():
+            changed[id(container.target)] = []
+            container.write(container.contents)
+    for one in filter(None, empty):
+        changed[id(one)] = []
+        one.clear()
+    return changed
+
+
+class Lent(NamedTuple):
+    """What a block gets that is lent the contents of a program."""
+
+    aliases: list[torch.Tensor]
+    """The stand-ins that lie in the memory of a tensor of the program's."""
+    changed: list[str]
+    """The names of attributes of modules that the block has changed, at its end."""
 
 
 _VISITS: Final[tuple[tuple[Any, Callable[[Held, list[Any]], object]], ...]] = (
@@ -539,11 +645,6 @@ _VISITS: Final[tuple[tuple[Any, Callable[[Held, list[Any]], object]], ...]] = (
     (object, Held._object),
 )
 """The visitors of values of one type: the first entry whose types match applies."""
-
-
-def _wrappers(kind: type, values: Iterable[Any]) -> list[Any]:
-    """Returns those among objects of a type that have the class of another object, which they wrap."""
-    return [value for value in values if value.__class__ is not kind] if _may_wrap(kind) else []
 
 
 @functools.cache
@@ -590,8 +691,8 @@ def _is_programs(module: str | None, others: tuple[str, ...] = ()) -> bool:
 class _Spoken(NamedTuple):
     """The globals that a function, and those within it, may look up, and those that they may make."""
 
-    names: tuple[str, ...]
-    made: tuple[str, ...]
+    names: dict[str, None]
+    made: dict[str, None]
 
 
 _STORE_GLOBAL: Final = dis.opmap["STORE_GLOBAL"]
@@ -599,14 +700,13 @@ _STORE_GLOBAL: Final = dis.opmap["STORE_GLOBAL"]
 
 @per_code
 def _spoken_of(code: CodeType) -> _Spoken:
-    within = [_spoken_of(constant) for constant in code.co_consts if type(constant) is CodeType]
-    made = []
+    names, made = dict.fromkeys(code.co_names), dict[str, None]()
     if _STORE_GLOBAL in code.co_code[::2]:
-        made += [i.argval for i in dis.get_instructions(code) if i.opcode == _STORE_GLOBAL]
-    if not within:
-        return _Spoken(code.co_names, tuple(made))
-    names = dict.fromkeys(chain(code.co_names, *[one.names for one in within]))
-    return _Spoken(tuple(names), tuple(chain(made, *[one.made for one in within])))
+        made |= {i.argval: None for i in dis.get_instructions(code) if i.opcode == _STORE_GLOBAL}
+    for within in [_spoken_of(constant) for constant in code.co_consts if type(constant) is CodeType]:
+        names |= within.names
+        made |= within.made
+    return _Spoken(names, made)
 
 
 @functools.cache
@@ -649,9 +749,11 @@ def _is_array(value: Any) -> bool:
 
 def can_stand_in(tensor: torch.Tensor) -> bool:
     """Returns whether another tensor can replace it: it has data, and wraps no other tensors."""
-    if is_of_transform(tensor):
-        return False
-    return type(tensor).__torch_dispatch__ is torch.Tensor.__torch_dispatch__
+    return _has_data(type(tensor)) and not is_of_transform(tensor)
+
+
+def _has_data(kind: type[torch.Tensor]) -> bool:
+    return kind.__torch_dispatch__ is torch.Tensor.__torch_dispatch__
 
 
 class StandIns:
@@ -666,29 +768,29 @@ class StandIns:
     def of(self, tensor: torch.Tensor) -> torch.Tensor:
         if isinstance(tensor, UninitializedTensorMixin):
             return _uninitialized(tensor)
-        made = self._data(tensor)
+        made, kind = self._data(tensor), type(tensor)
         if not tensor.is_leaf:
             with torch.enable_grad():
                 made = made.requires_grad_().clone()
         else:
-            if type(tensor) is torch.Tensor:
-                made.requires_grad_(tensor.requires_grad)
-            else:
-                made = make_subclass(type(tensor), made, tensor.requires_grad)
+            if kind is not torch.Tensor:
+                made = make_subclass(kind, made, tensor.requires_grad)
+            elif tensor.requires_grad:
+                made.requires_grad_()
             if not self._copied:
                 self.aliases.append(made)
+            if (gradient := tensor.grad) is not None:
+                made.grad = self._data(gradient)
+                if not self._copied:
+                    self.aliases.append(made.grad)
         if attributes := vars(tensor):
             vars(made).update(attributes)
-        if tensor.is_leaf and tensor.grad is not None:
-            made.grad = self._data(tensor.grad)
-            if not self._copied:
-                self.aliases.append(made.grad)
         return made
 
     def _data(self, tensor: torch.Tensor) -> torch.Tensor:
         """Returns the elements, in a tensor of their own."""
         data = tensor.data
-        if tensor.is_meta or not self._copied:
+        if not self._copied or data.is_meta:
             return data
         plain = data.layout is torch.strided and not (data.is_quantized or data.is_conj() or data.is_neg())
         if not plain:

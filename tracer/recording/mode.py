@@ -48,9 +48,8 @@ class Mode(TorchFunctionMode):
         if self.run.overwritten:
             args, kwargs = self.run.present(args), self.run.present(kwargs)
         if _is_symbolic(args) or (kwargs and _is_symbolic(kwargs.values())):
-            overriding = [kind for kind in types if _overrides(kind)]
-            if overriding:
-                return self._overridden(overriding, func, args, kwargs)
+            if not _NEVER_OVERRIDE.issuperset(types) and (kinds := [*filter(_overrides, types)]):
+                return self._overridden(kinds, func, args, kwargs)
             return self.run.call(func, args, kwargs)
         name = getattr(func, "__name__", "")
         if name == "requires_grad_":
@@ -105,6 +104,7 @@ class Mode(TorchFunctionMode):
 
 
 _PACKAGE: Final = __name__.partition(".")[0] + "."
+_NEVER_OVERRIDE: Final = frozenset({torch.Tensor, Parameter, SymbolicTensor})
 
 
 def _overrides(kind: type) -> bool:

@@ -21,7 +21,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -38,7 +38,6 @@ from ...constraints.terms.rows import Deeper
 from ..bytecode.origins import REFUSALS, is_by_library, of_error
 from ..bytecode.spread import SpeltOut
 from ..host.alone import alone
-from ..host.model_state import ModelState, submodules
 from ..host.operators import INSTALLED
 from ..host.releases import unknown
 from ..host.surroundings import seed, surroundings_kept
@@ -56,7 +55,7 @@ from ..values.symbolic import Sizes, SymbolicTensor
 from .binding import NotCallable, bind
 from .decisions import NOT_AGAIN, GaveUp
 from .guesses import without_idle
-from .held import Held
+from .held import Held, Lent
 from .mode import Mode, entering_composites
 from .operators import Operators
 from .subject import Assignment, BranchDecision, Subject, over
@@ -91,15 +90,13 @@ def record(
     without it, that of the target's tensors.
     """
     bind(target, spec.inputs, lambda declared: declared)
-    rules = rules.of_release(INSTALLED)
-    with (
-        surroundings_kept(),
-        (held or Held(target)).lent(copied=False) as aliases,
-        contextlib.ExitStack() as rebound,
-    ):
-        return _recorded(
-            target, spec, rules, oracle, aliases, rebound, max_paths, budget_s, ways, along, progress, device
-        )
+    rules, held = rules.of_release(INSTALLED), held or Held(target)
+    with surroundings_kept(), held.lent(copied=False) as lent, contextlib.ExitStack() as rebound:
+        system = _recorded(
+            target, spec, rules, oracle, held, lent, rebound,
+            max_paths, budget_s, ways, along, progress, device,
+        )  # fmt: skip
+    return system, [*dict.fromkeys(lent.changed)]
 
 
 def _recorded(
@@ -107,7 +104,8 @@ def _recorded(
     spec: Spec,
     rules: Rules,
     oracle: Oracle,
-    held: Sequence[torch.Tensor],
+    held: Held,
+    lent: Lent,
     rebound: contextlib.ExitStack,
     max_paths: int,
     budget_s: float,
@@ -115,7 +113,7 @@ def _recorded(
     along: Mapping[str, int] | None,
     progress: Callable[[int], None] | None,
     device: str | None,
-) -> tuple[System, list[str]]:
+) -> System:
     """As `record`, for a target whose tensors may be written into, as long as that is undone.
 
     Python's names stay `rebound` from the first path to the last, since that takes longer than a short path.
@@ -126,13 +124,11 @@ def _recorded(
 
     started = time.monotonic()
     with collector_at_rest():
-        modules = submodules(target)
-        state, subject, plans = ModelState(target, modules), Subject.of(target, modules, held), Plans()
+        subject, plans = Subject.of(target, held.modules, lent.aliases), Plans()
     rebound.enter_context(symbolic_builtins(subject.sources, ranges))
     plans.spelt_out = set()
     pending: list[tuple[BranchDecision, ...]] = [()]
     paths: list[Path] = []
-    changed: dict[str, None] = {}
     incomplete = ""
     limits: dict[str, tuple[int, Origin]] = {}
     guessed: dict[int, frozenset[int]] = {}
@@ -178,7 +174,8 @@ def _recorded(
             run.close()
         spec = run.spec
         limits.update(run.limits)
-        changed.update(dict.fromkeys(state.restore()))
+        if pending:
+            lent.changed.extend(held.restore())
         if progress:
             progress(len(paths))
     if fails and len(paths) == 1:
@@ -186,7 +183,7 @@ def _recorded(
         raise NotCallable(f"the target fails for a reason other than sizes: {end.reason}", end.origin)
     paths = without_idle(paths, guessed, oracle)
     paths[:1] = [dataclasses.replace(p, notes=(*p.notes, *_limits(limits))) for p in paths[:1]]
-    return System(spec.domain, tuple(paths), incomplete), list(changed)
+    return System(spec.domain, tuple(paths), incomplete)
 
 
 def _limits(limits: Mapping[str, tuple[int, Origin]]) -> Iterator[Note]:

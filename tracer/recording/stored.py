@@ -114,6 +114,8 @@ class RealTensors(Decisions):
 
     def _stands_in(self, written: Any) -> bool:
         """Makes stand-ins for the real tensors that a call writes into; returns whether there are any."""
+        if type(written) is SymbolicTensor:
+            return False
         parts = [part for part in leaves((written,)) if isinstance(part, torch.Tensor)]
         real = [part for part in parts if not isinstance(part, SymbolicTensor)]
         for part in real:

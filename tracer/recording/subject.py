@@ -16,8 +16,8 @@ from ...constraints.ir.spec import Spec
 from ...constraints.ir.system import Oracle
 from ...constraints.terms.formula import Formula
 from ..bytecode.origins import ModuleNames
-from ..host.model_state import Modules, submodules
 from ..host.modules import buffers_of, parameters_of
+from ..host.submodules import Modules, submodules
 from ..patches.stand_ins import sources_of
 from ..summaries.plans import Plans
 

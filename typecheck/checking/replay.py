@@ -225,7 +225,7 @@ class Replayer:
         from ...tracer.recording.writes import Undone
 
         held = self.held()
-        with surroundings_kept(), held.lent(copied=how == REAL) as aliases, Undone(aliases):
+        with surroundings_kept(), held.lent(copied=how == REAL) as lent, Undone(lent.aliases):
             return _outcome(self.target, self.spec, values, how, fill, self.limits)
 
     def held(self) -> Held:
@@ -278,7 +278,7 @@ def _outcome(
 ) -> Outcome:
     from ...tracer.bytecode.origins import REFUSALS, ModuleNames, of_error
     from ...tracer.host.deadline import BrokenOff, until
-    from ...tracer.host.model_state import submodules
+    from ...tracer.host.submodules import submodules
     from ...tracer.host.surroundings import seed
     from ...tracer.patches.blame import is_programs
     from ...tracer.patches.caches import forgetting

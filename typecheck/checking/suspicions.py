@@ -137,7 +137,9 @@ def swapped_sizes(subject: ReportPath) -> Suspected:
     """
     report = subject.report
     for given in subject.path.program.inputs:
-        shape = given.type.shape if isinstance(given.type, Tensor) else ()
+        if given.parameter or not isinstance(given.type, Tensor):
+            continue
+        shape = given.type.shape
         names = [name for dim in shape if type(dim) is Term and (name := _name(dim)) in report.dims]
         for place, name in enumerate(names):
             equals = report.dims[name].equals

@@ -30,11 +30,11 @@ import torch
 from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
 from torch.overrides import TorchFunctionMode
 
-from ....tracer.host.model_state import ModelState
 from ....tracer.host.modules import find_flat_weights
 from ....tracer.host.operators import scan
 from ....tracer.host.tensors import memory_id, writes_into
 from ....tracer.host.trees import pytree
+from ....tracer.recording.held import Held
 from .loop_bodies import loops_run_by
 from .loop_rows import (
     BUILTINS,
@@ -87,12 +87,14 @@ class Scans:
         self.loop(body, iterable, ("gathered",), (), lambda: found)
         return found
 
-    def _state(self) -> ModelState:
-        """The model as it is, recurrent modules knowing their weights, which they look up while they run."""
+    def _state(self) -> Held:
+        """Returns the model as it is, recurrent modules knowing their weights, which they look up while they
+        run.
+        """
         for module in self.model.modules() if isinstance(self.model, torch.nn.Module) else ():
             if isinstance(module, torch.nn.RNNBase):
                 find_flat_weights(module)
-        return ModelState(self.model)
+        return Held(self.model)
 
     @contextlib.contextmanager
     def _in_body(self) -> Iterator[None]:

@@ -1,4 +1,4 @@
-"""What a run does to a model's attributes is told and put back, wherever it is."""
+"""Tests that what a run does to a model's attributes is told and put back, wherever it is."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import pytest
 import torch
 from torch import nn
 
-from anyshape.tracer.host.model_state import ModelState, submodules
+from anyshape.tracer.host.submodules import submodules
+from anyshape.tracer.recording.held import Held
 
 
 def model() -> nn.Module:
@@ -36,7 +37,7 @@ CHANGES: dict[str, Callable[[Any], object]] = {
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_change_is_told_and_put_back(name: str) -> None:
     found = model()
-    state, key = ModelState(found), name.removeprefix("1.")
+    state, key = Held(found), name.removeprefix("1.")
     before = {k: v.copy() if isinstance(v, dict | list | set) else v for k, v in vars(found[1]).items()}
     CHANGES[name](found[1])
     assert state.restore() == [name]
@@ -48,14 +49,14 @@ def test_a_change_is_told_and_put_back(name: str) -> None:
 
 def test_a_member_that_is_equal_is_not_the_same() -> None:
     found = model()
-    state, first = ModelState(found), found[1].seen[0]
+    state, first = Held(found), found[1].seen[0]
     found[1].seen[0] = torch.ones(2)
     assert state.restore() == ["1.seen"] and found[1].seen[0] is first
 
 
 def test_what_is_deleted_comes_back() -> None:
     found = model()
-    state = ModelState(found)
+    state = Held(found)
     del found[1].mode
     found[1].names = set()
     assert sorted(state.restore()) == ["1.mode", "1.names"]
