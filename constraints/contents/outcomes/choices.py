@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from ...ir.language import Tensor
 from ...terms.dims import Atom, Dim, Symbol, coefficients, lone, symbols
-from ...terms.formula import And, Compare, Formula, Or, all_of, any_of, free_symbols, negate, rewrite
+from ...terms.formula import And, Compare, Formula, Or, all_of, any_of, free_symbols, ge, negate, rewrite
 from ..functions import AtLeast, corners, known
 from ..values import of, pieces_of
 
@@ -67,6 +67,7 @@ def of_each_choice(formula: Formula, choices: Mapping[str, Choice | Sought]) -> 
     if len(names) != 1:
         return None
     (name,) = names
+    formula = _of_arguments(formula, name)
     if not _is_of_interval(formula, name):
         return None
     choice = choices[name]
@@ -75,6 +76,23 @@ def of_each_choice(formula: Formula, choices: Mapping[str, Choice | Sought]) -> 
         return found and Asked(*found, whole=True)
     each = (any_of((negate(given), rewrite(formula, {name: number}))) for given, number in choice.numbers)
     return Asked(all_of(each), by_data=True, whole=choice.whole)
+
+
+def _of_arguments(formula: Formula, name: str) -> Formula:
+    """Returns a formula with conditions on the arguments in place of those on a minimum or a maximum of them:
+    `min(x, y) <= n` is `x <= n or y <= n`.
+    """
+    match formula:
+        case And(parts) | Or(parts):
+            together = all_of if isinstance(formula, And) else any_of
+            return together(_of_arguments(part, name) for part in parts)
+        case Compare(">=", term):
+            for mono, factor in coefficients(term):
+                if len(mono) == 1 and name in mono[0].symbols and getattr(mono[0], "op", "") in ("min", "max"):
+                    (atom,) = mono
+                    rest, together = term - factor * lone(atom), all_of if (atom.op == "min") == (factor > 0) else any_of
+                    return together(_of_arguments(ge(rest + factor * arg, 0), name) for arg in atom.args)
+    return formula
 
 
 def _sought(formula: Formula, name: str, sought: Sought) -> tuple[Formula, bool] | None:

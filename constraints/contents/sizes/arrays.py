@@ -249,10 +249,19 @@ class ArrayCall(TensorCall):
 
 def are_alike(places: Places, made: MadeValue) -> bool:
     """Returns whether what the data may choose for one element of a result they may choose for any."""
+    return (made.op, made.place) in ALIKE and _is_given(places, made)
+
+
+def are_free(places: Places, made: MadeValue) -> bool:
+    """Returns whether the data may even choose the same for all elements of a result."""
+    again = made.op != "multinomial" or places.args(made).get("replacement") is True
+    return (made.op, made.place) in FREE and again and _is_given(places, made)
+
+
+def _is_given(places: Places, made: MadeValue) -> bool:
     source = places.args(made).get("input")
     value = places.program.value(source.id) if isinstance(source, Ref) else None
-    given = made.op in DRAWING or (isinstance(value, Tensor) and value.elements is None)
-    return given and (made.op, made.place) in ALIKE
+    return made.op in DRAWING or (isinstance(value, Tensor) and value.elements is None)
 
 
 def _root(x: Number) -> float:
@@ -299,7 +308,11 @@ ALIKE: Final = frozenset(
     ((op, 0) for op in "multinomial randint randint_like argsort randperm".split()),
 ) | {("topk", 1), ("sort", 1), ("_unique2", 1)}
 """Results of operators, by their numbers, with elements of which each may be any, for some data."""
-DRAWING: Final = frozenset("multinomial randint randint_like randperm".split())
+FREE: Final = frozenset(
+    ((op, 0) for op in "randint randint_like rand multinomial argmax argmin bucketize".split()),
+) | frozenset((op, 1) for op in "max min median nanmedian mode kthvalue".split())
+"""Those whose elements may also all be the same, whichever that is."""
+DRAWING: Final = frozenset("multinomial rand randint randint_like randperm".split())
 """Those of them that look at no data."""
 
 

@@ -87,7 +87,9 @@ def _item(call: EndsCall) -> Ends:
         return Ends(greatest, ends.high, greatest, ends.high)
     if all(n == 1 for n in value.shape) and call.tail.has_elements(call.result):
         return ends
-    return replace(ends, alike=False).loose if any(isinstance(item, Ref) for item in items) else ends.loose
+    if any(isinstance(item, Ref) for item in items):
+        ends = replace(ends, alike=False, free=False)
+    return ends.loose
 
 
 def _is_whole(items: Iterable[Any]) -> bool:
@@ -211,6 +213,13 @@ def _made(call: EndsCall) -> Ends:
     return stored(replace(together, growth=Growth.PLACES if same else Growth.NOTHING, root=None), call.dtype)
 
 
+def _drawn(call: EndsCall) -> Ends:
+    """Multiples of 2**-p from 0 on that are less than 1, if floats have p digits."""
+    if call.dtype not in DIGITS:
+        raise NotComputed
+    return Ends(flat(0), flat(1), flat(1 - Fraction(1, 1 << DIGITS[call.dtype])), flat(0), chosen=True)
+
+
 def _unit(call: EndsCall) -> Ends:
     """Ones, zeros, or both."""
     stays = all(map(call.tail.rises, call.result.shape))
@@ -287,7 +296,8 @@ def _bucketed(call: EndsCall) -> Ends:
 
 def _sum_of(call: EndsCall) -> Ends:
     """A sum of natural numbers is at least each of them, and at least as many times the least one. It is at
-    least that of the ones that stay, of which one may be the greatest number that is reached.
+    least that of the ones that stay, of which one may be the greatest number that is reached. What the data
+    may choose for all elements is added up as often.
     """
     ends, value = call.ends(), call.operand()
     if not ends.natural or ends.wild or call.dtype not in INTEGRAL:
@@ -297,9 +307,13 @@ def _sum_of(call: EndsCall) -> Ends:
     dim = call.args.get("dim")
     whole = dim in (None, ()) or len(value.shape) <= 1
     top = ends.top if call.tail.has_elements(value) else None
+    count = call.tail.lines(_count(value)) if whole else (None, None)
+    if ends.chosen and ends.free and whole:
+        low, high = product_below(count[0], ends.low), product_above(count[1], ends.high)
+        top, bottom = product_below(count[0], ends.top), product_above(count[1], ends.bottom)
+        return Ends(low, high, top, bottom, chosen=True)
     if not whole or ends.chosen:
-        return Ends(flat(0), None, top, chosen=ends.chosen)
-    count = call.tail.lines(_count(value))
+        return Ends(flat(0), product_above(count[1], ends.high), top, chosen=ends.chosen)
     low = product_below(count[0], ends.low) if count[0] and flat(0).is_below(count[0]) else flat(0)
     least = greater(greater(low, flat(0)), top)
     if ends.growth >= Growth.BAG and (there := call.tail.numbers(call.args.get("input"), call.time)):
@@ -382,11 +396,10 @@ def _extreme(greatest: bool) -> Law:
             raise NotComputed
         if all(n == 1 for n in value.shape):
             return ends
-        if not whole or ends.chosen:
-            some = call.tail.has_elements(value)
-            top, bottom = (ends.top, None) if greatest else (None, ends.bottom)
-            found = Ends(ends.low, ends.high, top if some else None, bottom if some else None)
-            return replace(found, chosen=ends.chosen)
+        if not whole or ends.chosen:  # of no elements there is no extreme: torch refuses
+            top = ends.top if greatest or ends.free else None
+            bottom = None if greatest and not ends.free else ends.bottom
+            return Ends(ends.low, ends.high, top, bottom, chosen=ends.chosen, alike=ends.free, free=ends.free)
         if greatest:
             low = greater(ends.low, ends.top)
             return Ends(low, ends.high, low, ends.high)
@@ -420,6 +433,7 @@ LAWS: Final[Mapping[str, Law]] = {
     **dict.fromkeys(TRIANGLES, _triangle),
     **dict.fromkeys("zeros ones zeros_like ones_like eye".split(), _unit),
     **dict.fromkeys("argsort randperm sort topk".split(), _shuffled),
+    "rand": _drawn,
     "meshgrid": _meshed,
     **dict.fromkeys(("pad", "constant_pad_nd"), _padded),
     "diag": _on_diagonal,

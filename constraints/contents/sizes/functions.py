@@ -64,8 +64,8 @@ def _by_element(law: Callable[[EndsCall], Ends], *names: str) -> Law:
         if chosen and not all(call.is_chosen(name) or call.is_single(name) for name in names):
             raise NotComputed
         several = [name for name in names if call.args.get(name) is not None and not call.is_single(name)]
-        alike = len(several) == 1 and call.ends(several[0]).alike
-        found = replace(law(call), growth=growth, root=root, chosen=chosen, alike=alike)
+        one = call.ends(several[0]) if len(several) == 1 else Ends()
+        found = replace(law(call), growth=growth, root=root, chosen=chosen, alike=one.alike, free=one.free)
         exact = call.op not in ("mul", "div") or all(map(call.is_exact, names))
         whole = call.op in CASTS and call.operand().dtype in INTEGRAL
         if call.dtype in DIGITS:
@@ -138,7 +138,8 @@ def _times(call: EndsCall, one: Ends, other: Ends) -> Ends:
     top = greater(_below(one.top, other.low), _below(one.low, other.top))
     if _all_meet(call, ("input", "other")):
         top = _below(one.top, other.top)
-    return Ends(product_below(one.low, other.low), product_above(one.high, other.high), top)
+    bottom = less(product_above(one.bottom, other.high), product_above(one.high, other.bottom))
+    return Ends(product_below(one.low, other.low), product_above(one.high, other.high), top, bottom)
 
 
 def _of_corners(one: Ends, other: Ends) -> Ends:

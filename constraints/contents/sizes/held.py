@@ -48,7 +48,9 @@ def rounded(ends: Ends, dtype: str, exact: bool = True, whole: bool = False) -> 
 
 
 def wrapped(ends: Ends, dtype: str) -> Ends:
-    """Returns the bounds of integers that wrap at the width of the dtype, unless it holds all of them."""
+    """Returns the bounds of integers that wrap at the width of the dtype, unless it holds all of them. If none
+    is too low, one that is low enough does not wrap.
+    """
     if dtype == "bool":
         return ends
     if dtype not in INTEGRAL:
@@ -59,9 +61,11 @@ def wrapped(ends: Ends, dtype: str) -> Ends:
         return ends
     if ends.wild:
         raise NotComputed
+    stays = ends.low is not None and ends.bottom is not None and flat(least).is_below(ends.low)
+    bottom = ends.bottom if stays and ends.bottom is not None and ends.bottom.is_below(flat(most)) else None
     if ends.natural:  # what wraps becomes less
-        return replace(ends, low=flat(least), high=less(flat(most), ends.high), top=None, bottom=None)
-    return replace(ends, low=flat(least), high=flat(most), top=None, bottom=None)
+        return replace(ends, low=flat(least), high=less(flat(most), ends.high), top=None, bottom=bottom)
+    return replace(ends, low=flat(least), high=flat(most), top=None, bottom=bottom)
 
 
 def stored(ends: Ends, dtype: str) -> Ends:

@@ -15,14 +15,17 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, TypeAlias
 
+from msgspec import structs
+
 from ...ir.language import Affine, Pieces, Quotient, Span, Tensor
 from ...ir.program import Argument, Ref
 from ...terms.dims import Apply, Dim, Symbol, Term
+from ...terms.formula import And, Compare, Formula, Or, all_of, any_of
 from ..computed import NotComputed, Number
 from ..dtypes import DIGITS, INTEGRAL
 from ..places import Places, TensorCall
 from ..values import extremes
-from .arrays import Arrays, DoesNotRun, are_alike
+from .arrays import Arrays, DoesNotRun, are_alike, are_free
 from .held import rounded
 from .lines import (
     Bound,
@@ -82,7 +85,8 @@ class Tail:
         if made is not None:
             op, args = made.op.rstrip("_"), self.places.args(made)
             found = EndsCall(self.places, op, args, value, made.place, made.time, self, ref).bounds()
-            found = replace(found, alike=found.alike or are_alike(self.places, made))
+            free = found.free or are_free(self.places, made)
+            found = replace(found, alike=free or found.alike or are_alike(self.places, made), free=free)
         plain = self._plain(value)
         if plain is not None and not found.wild:
             found = Ends(
@@ -94,6 +98,7 @@ class Tail:
                 found.root,
                 chosen=plain.chosen or found.chosen,
                 alike=found.alike,
+                free=found.free,
             )
         if found.growth and not found.wild and (there := self.numbers(Ref(ref), time)):
             least, most = flat(min(there)), flat(max(there))
@@ -143,7 +148,7 @@ class Tail:
 
     def _plain(self, value: Tensor) -> Ends | None:
         """Returns the bounds where facts about all elements tell them."""
-        span = extremes(value) if value.dtype in INTEGRAL else None
+        span = extremes(self._with_settled(value)) if value.dtype in INTEGRAL else None
         if span is None:
             return None
         try:
@@ -154,6 +159,34 @@ class Tail:
         if span.attained:
             found = replace(found, top=high[0], bottom=low[1])
         return found
+
+    def _with_settled(self, value: Tensor) -> Tensor:
+        """Returns the tensor with the pieces that its elements have at these sizes."""
+        if not isinstance(value.elements, Pieces):
+            return value
+        found = [
+            replace(piece, given=self._settled(piece.given), doubt=self._settled(piece.doubt))
+            for piece in value.elements.pieces
+        ]
+        there = tuple([piece for piece in found if piece.given is not False])
+        return structs.replace(value, elements=replace(value.elements, pieces=there))
+
+    def _settled(self, formula: Formula) -> Formula:
+        """Returns a formula with the truth of the comparisons that are the same for all these sizes."""
+        match formula:
+            case And(parts):
+                return all_of(map(self._settled, parts))
+            case Or(parts):
+                return any_of(map(self._settled, parts))
+            case Compare(">=", term):
+                try:
+                    low, high = self.lines(term)
+                except NotComputed:
+                    return formula
+                if low is not None and (least := low.least) is not None and least >= 0:
+                    return True
+                return False if high is not None and high.is_below(flat(-1)) else formula
+        return formula
 
     def _growth(self, value: Tensor) -> Growth:
         match value.elements:
