@@ -67,6 +67,8 @@ class Tail:
         firsts = {name: first for name, (first, _) in box.items()}
         self.begins_there = all(firsts.items() <= found.sizes.items() for found in arrays)
         """Whether what stays from the first n on stays from there on."""
+        self.of_one = False
+        """Whether bounds are those of the elements at one place."""
         self._found: dict[int, Ends] = {}
         self._lines: dict[Apply, tuple[Bound, Bound]] = {}
 
@@ -131,6 +133,7 @@ class Tail:
         index = place + (value.shape[0] if place < 0 else 0)
         low, high = self.lines(value.elements.start + step * index)
         alone = Tail(self.places, self.laws, self.box, ())
+        alone.of_one = True
         alone._found[range_] = Ends(low, high, low if low == high else None, high if low == high else None)
         found = alone.of(source.id, call.time)
         return replace(found, growth=Growth.NOTHING, root=None)
@@ -156,7 +159,7 @@ class Tail:
         except NotComputed:
             return None
         found = Ends(low[0], high[1], growth=self._growth(value), chosen=span.by_data)
-        if span.attained:
+        if span.attained and not self.of_one:
             found = replace(found, top=high[0], bottom=low[1])
         return found
 
