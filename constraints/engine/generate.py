@@ -23,7 +23,7 @@ from ..contents.extremes import LAWS
 from ..contents.following import with_elements
 from ..contents.indices import NO_DATA, SAME_DATA
 from ..contents.laws.calls import CASTS
-from ..contents.masks import number_of_true, one_value
+from ..contents.masks import number_of_true, one_value, whether_some
 from ..contents.operands import require_elements
 from ..contents.outcomes.choices import Asked, Choice, Sought, choice_of, of_each_choice
 from ..contents.outcomes.dataless import Dataless, less
@@ -458,7 +458,12 @@ class Generator:
             self.said.notes.append(Note("approximate", reason, self.node, may, where, number))
 
     def fresh(
-        self, hint: str, low: Dim | None, high: Dim | None, also: Callable[[Term], Formula] | None = None
+        self,
+        hint: str,
+        low: Dim | None,
+        high: Dim | None,
+        also: Callable[[Term], Formula] | None = None,
+        counted: Tensor | None = None,
     ) -> Term:
         name = f"{hint}_{self._fresh}"
         self._fresh += 1
@@ -469,6 +474,8 @@ class Generator:
         below: Formula = True if high is None else le(size, high)
         more = True if also is None else also(size)
         self._choices.pop(name, None)
+        if counted is not None and (sought := self._sought(counted, hint)) is not None:
+            self._choices[name] = sought
         known = self.said.unbacked[name] = all_of((above, below, more))
         self.known = self.known.after(known)
         self.bounds.learn(known)
@@ -485,7 +492,7 @@ class Generator:
         if decided is not None:
             return decided
         if count is None:
-            total: Dim = self.fresh("true", 0, self._most(mask))
+            total: Dim = self.fresh("true", 0, self._most(mask), counted=mask)
         else:
             total = self.contents.total(self, count)
         if isinstance(total, Term) and self.is_data(total):
@@ -714,15 +721,24 @@ class Generator:
 
     def _choice(self, tensor: Tensor) -> Choice | Sought | None:
         """Returns what is known of the only element of a tensor."""
-        places, ref, time = self._places(), self.contents.name_of(tensor), self.node
-        if places is None:
-            return None
         choice = choice_of(tensor, self.at_least)
-        if ref is None or tensor.elements is None or (choice is not None and choice.whole):
+        if tensor.elements is None or (choice is not None and choice.whole):
             return choice
+        return self._sought(tensor) or choice
+
+    def _sought(self, tensor: Tensor, counted: str = "") -> Sought | None:
+        """Returns the only element of a tensor, or how many elements are `counted`, as a number that can be
+        sought; None where the program is not known.
+        """
+        places, ref, time = self._places(), self.contents.name_of(tensor), self.node
+        some = True if counted == "distinct" else whether_some(tensor) if counted else None
+        if places is None or ref is None:
+            return None
 
         def between(low: Dim | None, high: Dim | None) -> tuple[Formula, bool] | None:
-            return needed(places, ref, time, Limits(low, high), self.said.unbacked)
+            if some is not None and high == 0 and low in (None, 0):
+                return any_of((negate(some), eq(tensor.numel, 0))), False
+            return needed(places, ref, time, Limits(low, high, counted=counted), self.said.unbacked)
 
         return Sought(between)
 

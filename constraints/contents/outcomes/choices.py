@@ -67,13 +67,13 @@ def of_each_choice(formula: Formula, choices: Mapping[str, Choice | Sought]) -> 
     if len(names) != 1:
         return None
     (name,) = names
-    formula = _of_arguments(formula, name)
-    if not _is_of_interval(formula, name):
-        return None
-    choice = choices[name]
+    formula, choice = _of_arguments(formula, name), choices[name]
     if isinstance(choice, Sought):
         found = _sought(formula, name, choice)
-        return found and Asked(*found, whole=True)
+        of_all = found and (not found[1] or _is_of_interval(formula, name))
+        return Asked(*found, whole=True) if found and of_all else None
+    if not _is_of_interval(formula, name):
+        return None
     each = (any_of((negate(given), rewrite(formula, {name: number}))) for given, number in choice.numbers)
     return Asked(all_of(each), by_data=True, whole=choice.whole)
 
@@ -103,8 +103,9 @@ def _sought(formula: Formula, name: str, sought: Sought) -> tuple[Formula, bool]
             rest = term - factor * lone(Symbol(name))
             if not isinstance(factor, int) or factor == 0 or name in symbols(rest):
                 return None
-            if op == "==":
-                return sought.between(-factor * rest, -factor * rest) if abs(factor) == 1 else None
+            if op in ("==", "!="):
+                found = sought.between(-factor * rest, -factor * rest) if abs(factor) == 1 else None
+                return found if op == "==" or found is None else (negate(found[0]), found[1])
             below = (None, rest // -factor) if factor < 0 else (-1 * (rest // factor), None)
             return sought.between(*below) if op == ">=" else None
         case And(parts) | Or(parts):
