@@ -60,7 +60,7 @@ from ..ir.opnames import IGNORED, SYNONYMS, is_in_place, parameters
 from ..ir.program import Argument, Input, Node, Program, Ref, is_numbers, parts_of, refs
 from ..ir.release import Release, is_since
 from ..ir.system import Domain
-from ..terms.dims import Dim, Symbol, Term, lone_atom, minimum, sym, symbols
+from ..terms.dims import Dim, Symbol, Term, coefficients, lone_atom, minimum, sym, symbols
 from ..terms.equations import Equations
 from ..terms.formula import (
     And,
@@ -69,6 +69,7 @@ from ..terms.formula import (
     Or,
     all_of,
     any_of,
+    comparisons,
     eq,
     free_symbols,
     ge,
@@ -386,13 +387,30 @@ class Generator:
         if self.equations:
             formula = self.equations.simplify_formula(formula)
         if not by_data and self._choices and (each := self._of_each_choice(formula)) is not None:
-            self.require(each.condition, reason, error, by_data=each.by_data)
-            if each.whole:
-                return
+            if each.condition is False and self._asks_for_trues(formula):
+                by_data = True  # no sizes make sure of it: the data alone decide
+            else:
+                self.require(each.condition, reason, error, by_data=each.by_data)
+                if each.whole:
+                    return
         if not self.bounds.certain(formula):
             constraint = Constraint(formula, reason, self.node, by_data=by_data, error=error)
             self.said.constraints.append(constraint)
             self.learn(formula)
+
+    def _asks_for_trues(self, formula: Formula) -> bool:
+        """Returns whether a requirement holds from some number of true elements of a free mask on."""
+        bound = self._as_bound(formula)
+        if not isinstance(bound, Compare) or bound.op != ">=":
+            return False
+        names = {name for name in symbols(bound.term) if name in self._free_counts}
+        about = [(mono, c) for mono, c in coefficients(bound.term) if any(a.symbols & names for a in mono)]
+        return len(about) == 1 and about[0][1] > 0 and [a.text for a in about[0][0]] == [*names]
+
+    def _as_bound(self, formula: Formula) -> Formula:
+        """Returns `n >= 1` for `n != 0`, if n is natural."""
+        natural = isinstance(formula, Compare) and formula.op == "!=" and self.at_least(formula.term, 0)
+        return ge(formula.term, 1) if natural and isinstance(formula, Compare) else formula
 
     def _of_each_choice(self, formula: Formula) -> Asked | None:
         """Returns what a requirement asks of all choices of the data, if no branch has distinguished them."""
@@ -401,8 +419,12 @@ class Generator:
             return None
         required = {constraint.formula for constraint in self.said.constraints}
         branches = (told for told in self._learnt if told not in required)
-        apart = any(spoken_of & free_symbols(told) for told in branches)
-        return None if apart else of_each_choice(formula, self._choices)
+        if any(spoken_of & free_symbols(told) for told in branches):
+            return None
+        bound, counts = self._as_bound(formula), spoken_of & self._free_counts.keys()
+        if counts and any(c.op != ">=" and counts & free_symbols(c) for c in comparisons(bound)):
+            return None  # all choices satisfy no equation
+        return of_each_choice(bound, self._choices)
 
     def learn(self, formula: Formula) -> None:
         """Adds a formula that holds from here on."""
@@ -497,11 +519,24 @@ class Generator:
             total = self.contents.total(self, count)
         if isinstance(total, Term) and self.is_data(total):
             if self.contents.is_free(mask) and isinstance(lone_atom(total), Symbol):
-                self._free_counts["".join(symbols(total))] = self._most(mask)
+                name, most = "".join(symbols(total)), self._most(mask)
+                self._free_counts[name] = most
+                if self._is_open(mask):
+                    self._choices[name] = Choice(((True, 0), (True, most)), whole=True)
             if self._counts_matter():
                 self._doubt_relation(mask)
             self._of_nothing("nonzero", total, {"input": mask})
         return total
+
+    def _is_open(self, mask: Tensor) -> bool:
+        """Returns whether any elements of a free mask may be true: those of truths and of comparisons of
+        floats. Other numbers may all lie on one side of a bound.
+        """
+        ref = self.contents.name_of(mask)
+        if ref is None or self._dataless is None or self._usual_of(mask) != OPEN:
+            return False
+        made = (self._dataless.value(source) for source in self._dataless.sources(ref))
+        return all(isinstance(v, Tensor) and (v.dtype or "").startswith(("float", "bool")) for v in made)
 
     def _most(self, mask: Tensor) -> Dim:
         return number_of_elements(self, mask) if has_row(mask) else mask.numel
