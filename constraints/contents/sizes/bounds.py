@@ -20,6 +20,7 @@ from .arrays import is_whole_topk
 from .functions import FUNCTIONS, at_most
 from .held import rounded, stored
 from .lines import (
+    Bound,
     Ends,
     Growth,
     constant,
@@ -356,19 +357,20 @@ def _running(call: EndsCall) -> Ends:
         raise NotComputed
     if call.op == "cumprod" and (found := _doubled(call, ends)) is not None:
         return found
-    if ends.chosen:
-        raise NotComputed
-    growth = ends.growth if ends.growth == Growth.PLACES else Growth.NOTHING
+    growth = ends.growth if ends.growth == Growth.PLACES and not ends.chosen else Growth.NOTHING
     axis = call.args.get("dim")
     size = value.shape[axis] if isinstance(axis, int) else 0
     count = call.tail.lines(size)
     if call.op == "cumsum" and ends.natural:
         top = greater(ends.top, product_below(count[0], ends.low)) if call.tail.has_elements(value) else None
-        return Ends(ends.low, product_above(count[1], ends.high), top, ends.high, growth)
+        found = Ends(ends.low, product_above(count[1], ends.high), top, ends.high, growth)
+        first = ends.bottom if ends.alike else None  # which may be that of another place
+        return replace(found, top=ends.top, bottom=first, chosen=True) if ends.chosen else found
     if ends.natural and isinstance(size, int) and ends.high is not None and ends.high.constant:
         most = math.ceil(max(ends.high.at, Fraction(1))) ** size
-        return Ends(flat(0), flat(most), growth=growth) if most < 1 << 62 else Ends(growth=growth)
-    return Ends(growth=growth)
+        found = Ends(flat(0), flat(most)) if most < 1 << 62 else Ends()
+        return replace(found, growth=growth, chosen=ends.chosen)
+    return Ends(growth=growth, chosen=ends.chosen)
 
 
 def _doubled(call: EndsCall, ends: Ends) -> Ends | None:
@@ -394,6 +396,9 @@ def _extreme(greatest: bool) -> Law:
         whole = call.args.get("dim") in (None, ()) or len(value.shape) <= 1
         if ends.wild or call.part or call.args.get("other") is not None:
             raise NotComputed
+        if whole and ends.chosen:
+            least, most = _together(call, greatest)
+            ends = replace(ends, low=greater(ends.low, least), high=less(ends.high, most))
         if all(n == 1 for n in value.shape):
             return ends
         if not whole or ends.chosen:  # of no elements there is no extreme: torch refuses
@@ -407,6 +412,36 @@ def _extreme(greatest: bool) -> Law:
         return Ends(ends.low, high, ends.low, high)
 
     return of
+
+
+def _together(call: EndsCall, greatest: bool) -> tuple[Bound, Bound]:
+    """Returns bounds of the greatest, or the least, of several tensors, or of a padded one: it is at least the
+    greatest of each that has elements.
+    """
+    source = call.args.get("input")
+    made = call.places.program.made(source.id) if isinstance(source, Ref) else None
+    args = {} if made is None else call.places.args(made)
+    parts: list[Any] = [*args["tensors"]] if made is not None and made.op in ("cat", "stack") else []
+    if made is not None and made.op in PADDING and _is_around(args):
+        parts = [0 if args.get("value") is None else args["value"]]
+    least: Bound = None
+    most: Bound = None
+    for part in parts:
+        value = call.places.program.value(part.id) if isinstance(part, Ref) else None
+        if value is None or (isinstance(value, Tensor) and call.tail.has_elements(value)):
+            ends = call.ends_of(part)
+            least, most = greater(least, ends.low), less(most, ends.high)
+    return (least, None) if greatest else (None, most)
+
+
+def _is_around(args: Mapping[str, Any]) -> bool:
+    """Returns whether a call surely pads with a number."""
+    sides = args.get("pad")
+    sure = isinstance(sides, tuple) and all(type(n) is int and n >= 0 for n in sides) and any(sides)
+    return sure and args.get("mode", "constant") in (None, "constant")
+
+
+PADDING: Final = ("pad", "constant_pad_nd")
 
 
 def _differences(call: EndsCall) -> Ends:
@@ -435,7 +470,7 @@ LAWS: Final[Mapping[str, Law]] = {
     **dict.fromkeys("argsort randperm sort topk".split(), _shuffled),
     "rand": _drawn,
     "meshgrid": _meshed,
-    **dict.fromkeys(("pad", "constant_pad_nd"), _padded),
+    **dict.fromkeys(PADDING, _padded),
     "diag": _on_diagonal,
     **dict.fromkeys(("cat", "stack"), _joined),
     **dict.fromkeys("tensor as_tensor full new_full".split(), _made),

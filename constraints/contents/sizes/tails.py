@@ -88,7 +88,7 @@ class Tail:
             op, args = made.op.rstrip("_"), self.places.args(made)
             found = EndsCall(self.places, op, args, value, made.place, made.time, self, ref).bounds()
             free = found.free or are_free(self.places, made)
-            found = replace(found, alike=free or found.alike or are_alike(self.places, made), free=free)
+            found = replace(found, alike=found.alike or are_alike(self.places, made), free=free)
         plain = self._plain(value)
         if plain is not None and not found.wild:
             found = Ends(
