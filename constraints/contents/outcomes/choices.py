@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ...ir.language import Tensor
-from ...terms.dims import Atom, Dim, Symbol, coefficients, lone, symbols
+from ...terms.dims import Apply, Atom, Dim, Symbol, coefficients, lone, symbols
 from ...terms.formula import And, Compare, Formula, Or, all_of, any_of, free_symbols, ge, negate, rewrite
 from ..functions import AtLeast, corners, known
 from ..values import of, pieces_of
@@ -88,10 +88,11 @@ def _of_arguments(formula: Formula, name: str) -> Formula:
             return together(_of_arguments(part, name) for part in parts)
         case Compare(">=", term):
             for mono, factor in coefficients(term):
-                if len(mono) == 1 and name in mono[0].symbols and getattr(mono[0], "op", "") in ("min", "max"):
-                    (atom,) = mono
-                    rest, together = term - factor * lone(atom), all_of if (atom.op == "min") == (factor > 0) else any_of
-                    return together(_of_arguments(ge(rest + factor * arg, 0), name) for arg in atom.args)
+                match mono:
+                    case (Apply(op="min" | "max" as op, args=args) as atom,) if name in atom.symbols:
+                        rest = term - factor * lone(atom)
+                        each = (_of_arguments(ge(rest + factor * arg, 0), name) for arg in args)
+                        return all_of(each) if (op == "min") == (factor > 0) else any_of(each)
     return formula
 
 

@@ -74,6 +74,8 @@ def _item(call: EndsCall) -> Ends:
             return replace(ends, growth=min(ends.growth, Growth.BAG), root=None)
     if len(items) == 1 and type(items[0]) is int and (one := call.tail.at(ends, items[0], call)) is not None:
         return one
+    if ends.free and items in ((0,), (-1,)):  # one of those that are all the same
+        return replace(ends, growth=Growth.NOTHING, root=None)
     source = call.args.get("input")
     made = call.places.program.made(source.id) if isinstance(source, Ref) else None
     column = len(items) == 2 and _is_whole(items[:1]) and type(items[1]) is int
@@ -415,8 +417,8 @@ def _extreme(greatest: bool) -> Law:
 
 
 def _together(call: EndsCall, greatest: bool) -> tuple[Bound, Bound]:
-    """Returns bounds of the greatest, or the least, of several tensors, or of a padded one: it is at least the
-    greatest of each that has elements.
+    """Returns bounds of the greatest, or the least, of several tensors, or of a padded one: it is at least
+    the greatest of each that has elements.
     """
     source = call.args.get("input")
     made = call.places.program.made(source.id) if isinstance(source, Ref) else None
@@ -430,7 +432,9 @@ def _together(call: EndsCall, greatest: bool) -> tuple[Bound, Bound]:
         value = call.places.program.value(part.id) if isinstance(part, Ref) else None
         if value is None or (isinstance(value, Tensor) and call.tail.has_elements(value)):
             ends = call.ends_of(part)
-            least, most = greater(least, ends.low), less(most, ends.high)
+            reached = Ends() if ends.chosen or ends.wild else ends
+            least = greater(least, greater(ends.low, reached.top))
+            most = less(most, less(ends.high, reached.bottom))
     return (least, None) if greatest else (None, most)
 
 

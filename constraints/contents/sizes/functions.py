@@ -79,7 +79,7 @@ def _by_element(law: Callable[[EndsCall], Ends], *names: str) -> Law:
 
 def _is_one_number(call: EndsCall, name: str) -> bool:
     """Returns whether all elements of an operand are the same number."""
-    return call.is_single(name) or (not call.is_chosen(name) and single(call.ends(name)) is not None)
+    return call.is_single(name) or single(call.ends(name)) is not None
 
 
 def _sum(call: EndsCall, sign: int = 1, names: tuple[str, str] = ("input", "other")) -> Ends:

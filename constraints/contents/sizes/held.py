@@ -48,8 +48,8 @@ def rounded(ends: Ends, dtype: str, exact: bool = True, whole: bool = False) -> 
 
 
 def wrapped(ends: Ends, dtype: str) -> Ends:
-    """Returns the bounds of integers that wrap at the width of the dtype, unless it holds all of them. If none
-    is too low, one that is low enough does not wrap.
+    """Returns the bounds of integers that wrap at the width of the dtype, unless it holds all of them. If
+    none is too low, one that is low enough does not wrap.
     """
     if dtype == "bool":
         return ends
