@@ -105,8 +105,8 @@ def _sought(formula: Formula, name: str, sought: Sought) -> tuple[Formula, bool]
             if not isinstance(factor, int) or factor == 0 or name in symbols(rest):
                 return None
             if op in ("==", "!="):
-                found = sought.between(-factor * rest, -factor * rest) if abs(factor) == 1 else None
-                return found if op == "==" or found is None else (negate(found[0]), found[1])
+                same = sought.between(-factor * rest, -factor * rest) if abs(factor) == 1 else None
+                return same if op == "==" or same is None else (negate(same[0]), same[1])
             below = (None, rest // -factor) if factor < 0 else (-1 * (rest // factor), None)
             return sought.between(*below) if op == ">=" else None
         case And(parts) | Or(parts):

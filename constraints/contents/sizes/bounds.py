@@ -422,10 +422,10 @@ def _together(call: EndsCall, greatest: bool) -> tuple[Bound, Bound]:
     """
     source = call.args.get("input")
     made = call.places.program.made(source.id) if isinstance(source, Ref) else None
-    args = {} if made is None else call.places.args(made)
-    parts: list[Any] = [*args["tensors"]] if made is not None and made.op in ("cat", "stack") else []
+    args: Mapping[str, Any] = {} if made is None else call.places.args(made)
+    parts: Iterable[Any] = args["tensors"] if made is not None and made.op in ("cat", "stack") else ()
     if made is not None and made.op in PADDING and _is_around(args):
-        parts = [0 if args.get("value") is None else args["value"]]
+        parts = (0 if args.get("value") is None else args["value"],)
     least: Bound = None
     most: Bound = None
     for part in parts:

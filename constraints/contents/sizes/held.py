@@ -8,7 +8,7 @@ from typing import Final
 
 from ..computed import NotComputed, held
 from ..dtypes import DIGITS, INTEGRAL
-from .lines import Bound, Ends, Line, flat, less
+from .lines import Bound, Ends, Line, flat, less, single
 
 INFINITY: Final = 1 << 200
 """Stands for infinity."""
@@ -59,6 +59,9 @@ def wrapped(ends: Ends, dtype: str) -> Ends:
     least, most = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
     if ends.up_to_farthest.within(flat(least), flat(most)):
         return ends
+    if (one := single(ends)) is not None and one.denominator == 1 and not ends.wild:
+        same = flat(int(held(int(one), dtype)))
+        return replace(ends, low=same, high=same, top=same, bottom=same)
     if ends.wild:
         raise NotComputed
     stays = ends.low is not None and ends.bottom is not None and flat(least).is_below(ends.low)
