@@ -58,6 +58,8 @@ class Requirement:
 
     some_data: bool = False
     """Whether only some data reach the node, and others run."""
+    some_choice: bool = False
+    """Whether some data may get past a later requirement that all the data have to satisfy."""
 
     @property
     def surely(self) -> Requirement:
@@ -67,7 +69,7 @@ class Requirement:
     @property
     def by_data(self) -> bool:
         """Returns whether some data may satisfy the requirement at sizes that it refuses."""
-        return self.constraint is not None and self.constraint.by_data
+        return self.some_choice or (self.constraint is not None and self.constraint.by_data)
 
     @property
     def node(self) -> int:
@@ -361,8 +363,11 @@ class _PathReading:
             walk.premise, formula, constraint.reason, origin, walk.index, constraint,
             doubt=walk.doubt(constraint.node),
         )
-        needs = self._needs(walk, requirement) if on_data else walk.guard(formula)
-        requirement = replace(requirement, needs=needs)
+        if on_data:  # what some data satisfy is all that is required of the inputs
+            plain = replace(constraint, by_data=False)
+            requirement = replace(requirement, needs=self._needs(walk, requirement), constraint=plain)
+        else:
+            requirement = replace(requirement, needs=walk.guard(formula))
         if constraint.kind == "trace":
             self._add(self.trace, requirement)
             return
@@ -386,11 +391,13 @@ class _PathReading:
         if some_fail is False:
             return True
         needs: Formula = True
-        if walk.premise == walk.reached and not walk.forked:
+        plainly = walk.premise == walk.reached and not walk.forked
+        if plainly:
             some_pass = self._judge.project(all_of((data, formula)), walk.unbacked)
             needs = True if some_pass is None else implies(walk.reached, some_pass)
         region = walk.reached if some_fail is None else all_of((walk.reached, some_fail))
-        self._undecided.append(_DataDecide(region, requirement, "open"))
+        by_data = plainly and requirement.by_data and len(_numbers_of_data(walk.path)) == 1
+        self._undecided.append(_DataDecide(region, requirement, "remarked" if by_data else "open"))
         return needs
 
     def _settle(self, system: System) -> None:
@@ -401,13 +408,18 @@ class _PathReading:
         """
         if not self._undecided:
             return
-        runs = {way: frozenset(conjuncts(way)) for p in system.paths for way in self._runs(p)}
-        settled: dict[Formula, bool] = {}
+        runs, some = ({w: frozenset(conjuncts(w)) for p in system.paths for w in self._runs(p, each)}
+                      for each in (True, False))
+        settled: dict[Formula, tuple[bool, bool]] = {}
         for region, requirement, otherwise in self._undecided:
             if region not in settled:
-                settled[region] = not system.incomplete and self._fails_always(region, runs)
-            if settled[region]:
-                self._add(self.requirements, replace(requirement, needs=negate(region)))
+                refused = not system.incomplete and self._fails_always(region, runs)
+                settled[region] = refused, refused and runs.keys() != some.keys() \
+                    and not self._fails_always(region, some)
+            refused, some_choice = settled[region]
+            if refused:
+                needs = negate(region)
+                self._add(self.requirements, replace(requirement, needs=needs, some_choice=some_choice))
             elif otherwise == "open":
                 reason = "it depends on a size that the data decides"
                 self.open.append(OpenSizes(region, reason, requirement.origin, requirement.path))
@@ -435,9 +447,10 @@ class _PathReading:
             for way, parts in runs.items()
         )
 
-    def _runs(self, path: Path) -> tuple[Formula, ...]:
+    def _runs(self, path: Path, each: bool) -> tuple[Formula, ...]:
         """Returns sizes, at least all those, that follow the path to its end with some data; none where it
-        raises. For branches on data any outcome counts.
+        raises. For branches on data any outcome counts. With `each`, all that the data choose has to be valid
+        there.
         """
         may_refuse = self._may_refuse(path)
         doubtful = min((node for node, _ in may_refuse), default=_ALL)
@@ -445,8 +458,10 @@ class _PathReading:
         if raised and not may_refuse:
             return ()
         there = any_of(where for _, where in may_refuse) if raised else True
-        met = (c.formula for c in path.constraints if c.kind == "model" and c.node < doubtful)
         names = [name for name, _ in path.unbacked]
+        certain = (c for c in path.constraints if c.kind == "model" and c.node < doubtful)
+        kept = (c for c in certain if each or not c.by_data or not free_symbols(c.formula).isdisjoint(names))
+        met = (c.formula for c in kept)
         data = [known for _, known in path.unbacked]
         whole = all_of((*data, path.premise, *met, there))
         found = self._judge.project(whole, names)
@@ -479,9 +494,9 @@ class _PathReading:
                 if len(checks) > 1:
                     several.append((index, path, checks[-1]))
                 else:
-                    others += self._runs(path)
+                    others += self._runs(path, each=True)
         for index, path, last in several:
-            region = all_of((*self._runs(path), *map(negate, others)))
+            region = all_of((*self._runs(path, each=True), *map(negate, others)))
             yield OpenSizes(region, TOGETHER, last.origin, index)
 
     def _checks(self, path: Path) -> list[Condition]:
@@ -621,6 +636,12 @@ def _decisions(path: Path) -> tuple[tuple[Formula | None, bool], ...]:
 
 def _speaks_of(condition: Condition, names: Sequence[str]) -> bool:
     return condition.formula is not None and not free_symbols(condition.formula).isdisjoint(names)
+
+
+def _numbers_of_data(path: Path) -> set[str]:
+    """Returns the numbers that the data decide of which something is required that some data satisfy."""
+    names = {name for name, _ in path.unbacked}
+    return {name for c in path.constraints if c.by_data for name in free_symbols(c.formula) & names}
 
 
 def _on_data_sizes(path: Path) -> bool:

@@ -392,7 +392,8 @@ class Contents:
         """Returns the sum of elements that count the true ones of a mask."""
         trues = self._trues(count.mask, c.certain)
         if trues is None:
-            trues = self.number("true", count.mask, lambda: c.fresh("true", 0, self._most(count.value)))
+            most, mask = self._most(count.value), count.value
+            trues = self.number("true", count.mask, lambda: c.fresh("true", 0, most, counted=mask))
         return trues if count.of is None else count.of - trues
 
     # ---- numbers that data decide

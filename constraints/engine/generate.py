@@ -23,7 +23,7 @@ from ..contents.extremes import LAWS
 from ..contents.following import with_elements
 from ..contents.indices import NO_DATA, SAME_DATA
 from ..contents.laws.calls import CASTS
-from ..contents.masks import number_of_true, one_value
+from ..contents.masks import number_of_true, one_value, whether_some
 from ..contents.operands import require_elements
 from ..contents.outcomes.choices import Asked, Choice, Sought, choice_of, of_each_choice
 from ..contents.outcomes.dataless import Dataless, less
@@ -60,7 +60,7 @@ from ..ir.opnames import IGNORED, SYNONYMS, is_in_place, parameters
 from ..ir.program import Argument, Input, Node, Program, Ref, is_numbers, parts_of, refs
 from ..ir.release import Release, is_since
 from ..ir.system import Domain
-from ..terms.dims import Dim, Symbol, Term, lone_atom, minimum, sym, symbols
+from ..terms.dims import Dim, Symbol, Term, coefficients, lone_atom, minimum, sym, symbols
 from ..terms.equations import Equations
 from ..terms.formula import (
     And,
@@ -69,6 +69,7 @@ from ..terms.formula import (
     Or,
     all_of,
     any_of,
+    comparisons,
     eq,
     free_symbols,
     ge,
@@ -386,13 +387,30 @@ class Generator:
         if self.equations:
             formula = self.equations.simplify_formula(formula)
         if not by_data and self._choices and (each := self._of_each_choice(formula)) is not None:
-            self.require(each.condition, reason, error, by_data=each.by_data)
-            if each.whole:
-                return
+            if each.condition is False and self._asks_for_trues(formula):
+                by_data = True  # no sizes make sure of it: the data alone decide
+            else:
+                self.require(each.condition, reason, error, by_data=each.by_data)
+                if each.whole:
+                    return
         if not self.bounds.certain(formula):
             constraint = Constraint(formula, reason, self.node, by_data=by_data, error=error)
             self.said.constraints.append(constraint)
             self.learn(formula)
+
+    def _asks_for_trues(self, formula: Formula) -> bool:
+        """Returns whether a requirement holds from some number of true elements of a free mask on."""
+        bound = self._as_bound(formula)
+        if not isinstance(bound, Compare) or bound.op != ">=":
+            return False
+        names = {name for name in symbols(bound.term) if name in self._free_counts}
+        about = [(mono, c) for mono, c in coefficients(bound.term) if any(a.symbols & names for a in mono)]
+        return len(about) == 1 and about[0][1] > 0 and [a.text for a in about[0][0]] == [*names]
+
+    def _as_bound(self, formula: Formula) -> Formula:
+        """Returns `n >= 1` for `n != 0`, if n is natural."""
+        natural = isinstance(formula, Compare) and formula.op == "!=" and self.at_least(formula.term, 0)
+        return ge(formula.term, 1) if natural and isinstance(formula, Compare) else formula
 
     def _of_each_choice(self, formula: Formula) -> Asked | None:
         """Returns what a requirement asks of all choices of the data, if no branch has distinguished them."""
@@ -401,8 +419,12 @@ class Generator:
             return None
         required = {constraint.formula for constraint in self.said.constraints}
         branches = (told for told in self._learnt if told not in required)
-        apart = any(spoken_of & free_symbols(told) for told in branches)
-        return None if apart else of_each_choice(formula, self._choices)
+        if any(spoken_of & free_symbols(told) for told in branches):
+            return None
+        bound, counts = self._as_bound(formula), spoken_of & self._free_counts.keys()
+        if counts and any(c.op != ">=" and counts & free_symbols(c) for c in comparisons(bound)):
+            return None  # all choices satisfy no equation
+        return of_each_choice(bound, self._choices)
 
     def learn(self, formula: Formula) -> None:
         """Adds a formula that holds from here on."""
@@ -458,7 +480,12 @@ class Generator:
             self.said.notes.append(Note("approximate", reason, self.node, may, where, number))
 
     def fresh(
-        self, hint: str, low: Dim | None, high: Dim | None, also: Callable[[Term], Formula] | None = None
+        self,
+        hint: str,
+        low: Dim | None,
+        high: Dim | None,
+        also: Callable[[Term], Formula] | None = None,
+        counted: Tensor | None = None,
     ) -> Term:
         name = f"{hint}_{self._fresh}"
         self._fresh += 1
@@ -469,6 +496,8 @@ class Generator:
         below: Formula = True if high is None else le(size, high)
         more = True if also is None else also(size)
         self._choices.pop(name, None)
+        if counted is not None and (sought := self._sought(counted, hint)) is not None:
+            self._choices[name] = sought
         known = self.said.unbacked[name] = all_of((above, below, more))
         self.known = self.known.after(known)
         self.bounds.learn(known)
@@ -485,16 +514,29 @@ class Generator:
         if decided is not None:
             return decided
         if count is None:
-            total: Dim = self.fresh("true", 0, self._most(mask))
+            total: Dim = self.fresh("true", 0, self._most(mask), counted=mask)
         else:
             total = self.contents.total(self, count)
         if isinstance(total, Term) and self.is_data(total):
             if self.contents.is_free(mask) and isinstance(lone_atom(total), Symbol):
-                self._free_counts["".join(symbols(total))] = self._most(mask)
+                name, most = "".join(symbols(total)), self._most(mask)
+                self._free_counts[name] = most
+                if self._is_open(mask):
+                    self._choices[name] = Choice(((True, 0), (True, most)), whole=True)
             if self._counts_matter():
                 self._doubt_relation(mask)
             self._of_nothing("nonzero", total, {"input": mask})
         return total
+
+    def _is_open(self, mask: Tensor) -> bool:
+        """Returns whether any elements of a free mask may be true: those of truths and of comparisons of
+        floats. Other numbers may all lie on one side of a bound.
+        """
+        ref = self.contents.name_of(mask)
+        if ref is None or self._dataless is None or self._usual_of(mask) != OPEN:
+            return False
+        made = (self._dataless.value(source) for source in self._dataless.sources(ref))
+        return all(isinstance(v, Tensor) and (v.dtype or "").startswith(("float", "bool")) for v in made)
 
     def _most(self, mask: Tensor) -> Dim:
         return number_of_elements(self, mask) if has_row(mask) else mask.numel
@@ -714,15 +756,24 @@ class Generator:
 
     def _choice(self, tensor: Tensor) -> Choice | Sought | None:
         """Returns what is known of the only element of a tensor."""
-        places, ref, time = self._places(), self.contents.name_of(tensor), self.node
-        if places is None:
-            return None
         choice = choice_of(tensor, self.at_least)
-        if ref is None or tensor.elements is None or (choice is not None and choice.whole):
+        if tensor.elements is None or (choice is not None and choice.whole):
             return choice
+        return self._sought(tensor) or choice
+
+    def _sought(self, tensor: Tensor, counted: str = "") -> Sought | None:
+        """Returns the only element of a tensor, or how many elements are `counted`, as a number that can be
+        sought; None where the program is not known.
+        """
+        places, ref, time = self._places(), self.contents.name_of(tensor), self.node
+        some = True if counted == "distinct" else whether_some(tensor) if counted else None
+        if places is None or ref is None:
+            return None
 
         def between(low: Dim | None, high: Dim | None) -> tuple[Formula, bool] | None:
-            return needed(places, ref, time, Limits(low, high), self.said.unbacked)
+            if some is not None and high == 0 and low in (None, 0):
+                return any_of((negate(some), eq(tensor.numel, 0))), False
+            return needed(places, ref, time, Limits(low, high, counted=counted), self.said.unbacked)
 
         return Sought(between)
 

@@ -847,7 +847,12 @@ class _Scout(Trying):
         self.may_be_singular = g.may_be_singular  # type: ignore[method-assign]
 
     def fresh(
-        self, hint: str, low: Dim | None, high: Dim | None, also: Callable[[Term], Formula] | None = None
+        self,
+        hint: str,
+        low: Dim | None,
+        high: Dim | None,
+        also: Callable[[Term], Formula] | None = None,
+        counted: Tensor | None = None,
     ) -> Term:
         return sym(f"{hint}_")
 

@@ -357,11 +357,17 @@ class Context(Protocol):
         """
 
     def fresh(
-        self, hint: str, low: Dim | None, high: Dim | None, also: Callable[[Term], Formula] | None = None
+        self,
+        hint: str,
+        low: Dim | None,
+        high: Dim | None,
+        also: Callable[[Term], Formula] | None = None,
+        counted: Tensor | None = None,
     ) -> Term:
         """Returns a size that the data decides, between the bounds (both included).
 
-        `also` may state more about it.
+        `also` may state more about it. It may be the number of `true` or `distinct` elements of the tensor
+        that is `counted`, which is decided by sizes if the elements are.
         """
 
     def trues(self, mask: Tensor) -> Dim:

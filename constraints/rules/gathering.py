@@ -350,7 +350,8 @@ def _distinct(c: Context, input: Tensor, size: Dim) -> Dim:
             return minimum(size, 1)
         case Affine(_, (_,)) if input.rank == 1 and input.dtype in INTEGRAL:
             return size
-    return c.fresh("distinct", 1 if c.at_least(size, 1) else minimum(1, size), size)
+    counted = input if size == input.numel else None
+    return c.fresh("distinct", 1 if c.at_least(size, 1) else minimum(1, size), size, counted=counted)
 
 
 def unique_all(c: Context, input: Tensor, dim: int | None) -> tuple[Tensor, Tensor, Tensor]:

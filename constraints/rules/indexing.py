@@ -131,7 +131,8 @@ def narrow(c: Context, input: Tensor, dim: int, start: Dim | Tensor, length: Dim
         reason = f"narrow to {length} from {start}, of a dim of size {size}"
         low: Formula = True if c.at_least(start, 0) else le(-size, start)
         c.require(all_of((low, le(start, size))), reason, IndexError)
-        c.require(le(from_end(c, start, size) + length, size), reason)
+        first = start if c.at_least(1 - length, 0) else from_end(c, start, size)  # one fits where it begins
+        c.require(le(first + length, size), reason)
     return one_dim(input, at, (length,), (stride,))
 
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ...ir.language import Tensor
-from ...terms.dims import Atom, Dim, Symbol, coefficients, lone, symbols
-from ...terms.formula import And, Compare, Formula, Or, all_of, any_of, free_symbols, negate, rewrite
+from ...terms.dims import Apply, Atom, Dim, Symbol, coefficients, lone, symbols
+from ...terms.formula import And, Compare, Formula, Or, all_of, any_of, free_symbols, ge, negate, rewrite
 from ..functions import AtLeast, corners, known
 from ..values import of, pieces_of
 
@@ -67,14 +67,33 @@ def of_each_choice(formula: Formula, choices: Mapping[str, Choice | Sought]) -> 
     if len(names) != 1:
         return None
     (name,) = names
-    if not _is_of_interval(formula, name):
-        return None
-    choice = choices[name]
+    formula, choice = _of_arguments(formula, name), choices[name]
     if isinstance(choice, Sought):
         found = _sought(formula, name, choice)
-        return found and Asked(*found, whole=True)
+        of_all = found and (not found[1] or _is_of_interval(formula, name))
+        return Asked(*found, whole=True) if found and of_all else None
+    if not _is_of_interval(formula, name):
+        return None
     each = (any_of((negate(given), rewrite(formula, {name: number}))) for given, number in choice.numbers)
     return Asked(all_of(each), by_data=True, whole=choice.whole)
+
+
+def _of_arguments(formula: Formula, name: str) -> Formula:
+    """Returns a formula with conditions on the arguments in place of those on a minimum or a maximum of them:
+    `min(x, y) <= n` is `x <= n or y <= n`.
+    """
+    match formula:
+        case And(parts) | Or(parts):
+            together = all_of if isinstance(formula, And) else any_of
+            return together(_of_arguments(part, name) for part in parts)
+        case Compare(">=", term):
+            for mono, factor in coefficients(term):
+                match mono:
+                    case (Apply(op="min" | "max" as op, args=args) as atom,) if name in atom.symbols:
+                        rest = term - factor * lone(atom)
+                        each = (_of_arguments(ge(rest + factor * arg, 0), name) for arg in args)
+                        return all_of(each) if (op == "min") == (factor > 0) else any_of(each)
+    return formula
 
 
 def _sought(formula: Formula, name: str, sought: Sought) -> tuple[Formula, bool] | None:
@@ -85,8 +104,9 @@ def _sought(formula: Formula, name: str, sought: Sought) -> tuple[Formula, bool]
             rest = term - factor * lone(Symbol(name))
             if not isinstance(factor, int) or factor == 0 or name in symbols(rest):
                 return None
-            if op == "==":
-                return sought.between(-factor * rest, -factor * rest) if abs(factor) == 1 else None
+            if op in ("==", "!="):
+                same = sought.between(-factor * rest, -factor * rest) if abs(factor) == 1 else None
+                return same if op == "==" or same is None else (negate(same[0]), same[1])
             below = (None, rest // -factor) if factor < 0 else (-1 * (rest // factor), None)
             return sought.between(*below) if op == ">=" else None
         case And(parts) | Or(parts):

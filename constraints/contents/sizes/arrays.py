@@ -249,10 +249,37 @@ class ArrayCall(TensorCall):
 
 def are_alike(places: Places, made: MadeValue) -> bool:
     """Returns whether what the data may choose for one element of a result they may choose for any."""
+    return (made.op, made.place) in ALIKE | FREE and _is_given(places, made)
+
+
+def are_free(places: Places, made: MadeValue) -> bool:
+    """Returns whether the data may even choose the same for all elements of a result."""
+    again = made.op != "multinomial" or places.args(made).get("replacement") is True
+    return ((made.op, made.place) in FREE and again and _is_given(places, made)) or _is_anywhere(places, made)
+
+
+def _is_given(places: Places, made: MadeValue) -> bool:
     source = places.args(made).get("input")
     value = places.program.value(source.id) if isinstance(source, Ref) else None
-    given = made.op in DRAWING or (isinstance(value, Tensor) and value.elements is None)
-    return given and (made.op, made.place) in ALIKE
+    return made.op in DRAWING or (isinstance(value, Tensor) and value.elements is None)
+
+
+def _is_anywhere(places: Places, made: MadeValue) -> bool:
+    """Returns whether a call returns the places where floats that the user gives lie on one side of a number,
+    which may be a single one, whichever.
+    """
+    args = places.args(made)
+    mask = args.get("input", args.get("condition"))
+    compared = places.program.made(mask.id) if isinstance(mask, Ref) else None
+    if made.op not in ("nonzero", "argwhere", "where") or compared is None or compared.op not in SIDES:
+        return False
+    source, bound = map(places.args(compared).get, ("input", "other"))
+    value = places.program.value(source.id) if isinstance(source, Ref) else None
+    given = isinstance(source, Ref) and places.program.made(source.id) is None
+    return given and isinstance(value, Tensor) and value.dtype in DIGITS and type(bound) in (int, float)
+
+
+SIDES: Final = frozenset("lt le gt ge".split())
 
 
 def _root(x: Number) -> float:
@@ -299,7 +326,11 @@ ALIKE: Final = frozenset(
     ((op, 0) for op in "multinomial randint randint_like argsort randperm".split()),
 ) | {("topk", 1), ("sort", 1), ("_unique2", 1)}
 """Results of operators, by their numbers, with elements of which each may be any, for some data."""
-DRAWING: Final = frozenset("multinomial randint randint_like randperm".split())
+FREE: Final = frozenset(
+    ((op, 0) for op in "randint randint_like rand multinomial argmax argmin bucketize".split()),
+) | frozenset((op, 1) for op in "max min median nanmedian mode kthvalue".split())
+"""Those whose elements may also all be the same, whichever that is."""
+DRAWING: Final = frozenset("multinomial rand randint randint_like randperm".split())
 """Those of them that look at no data."""
 
 

@@ -20,6 +20,7 @@ from .arrays import is_whole_topk
 from .functions import FUNCTIONS, at_most
 from .held import rounded, stored
 from .lines import (
+    Bound,
     Ends,
     Growth,
     constant,
@@ -73,6 +74,8 @@ def _item(call: EndsCall) -> Ends:
             return replace(ends, growth=min(ends.growth, Growth.BAG), root=None)
     if len(items) == 1 and type(items[0]) is int and (one := call.tail.at(ends, items[0], call)) is not None:
         return one
+    if ends.free and items in ((0,), (-1,)):  # one of those that are all the same
+        return replace(ends, growth=Growth.NOTHING, root=None)
     source = call.args.get("input")
     made = call.places.program.made(source.id) if isinstance(source, Ref) else None
     column = len(items) == 2 and _is_whole(items[:1]) and type(items[1]) is int
@@ -87,7 +90,9 @@ def _item(call: EndsCall) -> Ends:
         return Ends(greatest, ends.high, greatest, ends.high)
     if all(n == 1 for n in value.shape) and call.tail.has_elements(call.result):
         return ends
-    return replace(ends, alike=False).loose if any(isinstance(item, Ref) for item in items) else ends.loose
+    if any(isinstance(item, Ref) for item in items):
+        ends = replace(ends, alike=False, free=False)
+    return ends.loose
 
 
 def _is_whole(items: Iterable[Any]) -> bool:
@@ -211,6 +216,13 @@ def _made(call: EndsCall) -> Ends:
     return stored(replace(together, growth=Growth.PLACES if same else Growth.NOTHING, root=None), call.dtype)
 
 
+def _drawn(call: EndsCall) -> Ends:
+    """Multiples of 2**-p from 0 on that are less than 1, if floats have p digits."""
+    if call.dtype not in DIGITS:
+        raise NotComputed
+    return Ends(flat(0), flat(1), flat(1 - Fraction(1, 1 << DIGITS[call.dtype])), flat(0), chosen=True)
+
+
 def _unit(call: EndsCall) -> Ends:
     """Ones, zeros, or both."""
     stays = all(map(call.tail.rises, call.result.shape))
@@ -287,7 +299,8 @@ def _bucketed(call: EndsCall) -> Ends:
 
 def _sum_of(call: EndsCall) -> Ends:
     """A sum of natural numbers is at least each of them, and at least as many times the least one. It is at
-    least that of the ones that stay, of which one may be the greatest number that is reached.
+    least that of the ones that stay, of which one may be the greatest number that is reached. What the data
+    may choose for all elements is added up as often.
     """
     ends, value = call.ends(), call.operand()
     if not ends.natural or ends.wild or call.dtype not in INTEGRAL:
@@ -297,9 +310,13 @@ def _sum_of(call: EndsCall) -> Ends:
     dim = call.args.get("dim")
     whole = dim in (None, ()) or len(value.shape) <= 1
     top = ends.top if call.tail.has_elements(value) else None
+    count = call.tail.lines(_count(value)) if whole else (None, None)
+    if ends.chosen and ends.free and whole:
+        low, high = product_below(count[0], ends.low), product_above(count[1], ends.high)
+        top, bottom = product_below(count[0], ends.top), product_above(count[1], ends.bottom)
+        return Ends(low, high, top, bottom, chosen=True)
     if not whole or ends.chosen:
-        return Ends(flat(0), None, top, chosen=ends.chosen)
-    count = call.tail.lines(_count(value))
+        return Ends(flat(0), product_above(count[1], ends.high), top, chosen=ends.chosen)
     low = product_below(count[0], ends.low) if count[0] and flat(0).is_below(count[0]) else flat(0)
     least = greater(greater(low, flat(0)), top)
     if ends.growth >= Growth.BAG and (there := call.tail.numbers(call.args.get("input"), call.time)):
@@ -342,19 +359,20 @@ def _running(call: EndsCall) -> Ends:
         raise NotComputed
     if call.op == "cumprod" and (found := _doubled(call, ends)) is not None:
         return found
-    if ends.chosen:
-        raise NotComputed
-    growth = ends.growth if ends.growth == Growth.PLACES else Growth.NOTHING
+    growth = ends.growth if ends.growth == Growth.PLACES and not ends.chosen else Growth.NOTHING
     axis = call.args.get("dim")
     size = value.shape[axis] if isinstance(axis, int) else 0
     count = call.tail.lines(size)
     if call.op == "cumsum" and ends.natural:
         top = greater(ends.top, product_below(count[0], ends.low)) if call.tail.has_elements(value) else None
-        return Ends(ends.low, product_above(count[1], ends.high), top, ends.high, growth)
+        found = Ends(ends.low, product_above(count[1], ends.high), top, ends.high, growth)
+        first = ends.bottom if ends.alike else None  # which may be that of another place
+        return replace(found, top=ends.top, bottom=first, chosen=True) if ends.chosen else found
     if ends.natural and isinstance(size, int) and ends.high is not None and ends.high.constant:
         most = math.ceil(max(ends.high.at, Fraction(1))) ** size
-        return Ends(flat(0), flat(most), growth=growth) if most < 1 << 62 else Ends(growth=growth)
-    return Ends(growth=growth)
+        found = Ends(flat(0), flat(most)) if most < 1 << 62 else Ends()
+        return replace(found, growth=growth, chosen=ends.chosen)
+    return Ends(growth=growth, chosen=ends.chosen)
 
 
 def _doubled(call: EndsCall, ends: Ends) -> Ends | None:
@@ -380,13 +398,15 @@ def _extreme(greatest: bool) -> Law:
         whole = call.args.get("dim") in (None, ()) or len(value.shape) <= 1
         if ends.wild or call.part or call.args.get("other") is not None:
             raise NotComputed
+        if whole and ends.chosen:
+            least, most = _together(call, greatest)
+            ends = replace(ends, low=greater(ends.low, least), high=less(ends.high, most))
         if all(n == 1 for n in value.shape):
             return ends
-        if not whole or ends.chosen:
-            some = call.tail.has_elements(value)
-            top, bottom = (ends.top, None) if greatest else (None, ends.bottom)
-            found = Ends(ends.low, ends.high, top if some else None, bottom if some else None)
-            return replace(found, chosen=ends.chosen)
+        if not whole or ends.chosen:  # of no elements there is no extreme: torch refuses
+            top = ends.top if greatest or ends.free else None
+            bottom = None if greatest and not ends.free else ends.bottom
+            return Ends(ends.low, ends.high, top, bottom, chosen=ends.chosen, alike=ends.free, free=ends.free)
         if greatest:
             low = greater(ends.low, ends.top)
             return Ends(low, ends.high, low, ends.high)
@@ -394,6 +414,38 @@ def _extreme(greatest: bool) -> Law:
         return Ends(ends.low, high, ends.low, high)
 
     return of
+
+
+def _together(call: EndsCall, greatest: bool) -> tuple[Bound, Bound]:
+    """Returns bounds of the greatest, or the least, of several tensors, or of a padded one: it is at least
+    the greatest of each that has elements.
+    """
+    source = call.args.get("input")
+    made = call.places.program.made(source.id) if isinstance(source, Ref) else None
+    args: Mapping[str, Any] = {} if made is None else call.places.args(made)
+    parts: Iterable[Any] = args["tensors"] if made is not None and made.op in ("cat", "stack") else ()
+    if made is not None and made.op in PADDING and _is_around(args):
+        parts = (0 if args.get("value") is None else args["value"],)
+    least: Bound = None
+    most: Bound = None
+    for part in parts:
+        value = call.places.program.value(part.id) if isinstance(part, Ref) else None
+        if value is None or (isinstance(value, Tensor) and call.tail.has_elements(value)):
+            ends = call.ends_of(part)
+            reached = Ends() if ends.chosen or ends.wild else ends
+            least = greater(least, greater(ends.low, reached.top))
+            most = less(most, less(ends.high, reached.bottom))
+    return (least, None) if greatest else (None, most)
+
+
+def _is_around(args: Mapping[str, Any]) -> bool:
+    """Returns whether a call surely pads with a number."""
+    sides = args.get("pad")
+    sure = isinstance(sides, tuple) and all(type(n) is int and n >= 0 for n in sides) and any(sides)
+    return sure and args.get("mode", "constant") in (None, "constant")
+
+
+PADDING: Final = ("pad", "constant_pad_nd")
 
 
 def _differences(call: EndsCall) -> Ends:
@@ -420,8 +472,9 @@ LAWS: Final[Mapping[str, Law]] = {
     **dict.fromkeys(TRIANGLES, _triangle),
     **dict.fromkeys("zeros ones zeros_like ones_like eye".split(), _unit),
     **dict.fromkeys("argsort randperm sort topk".split(), _shuffled),
+    "rand": _drawn,
     "meshgrid": _meshed,
-    **dict.fromkeys(("pad", "constant_pad_nd"), _padded),
+    **dict.fromkeys(PADDING, _padded),
     "diag": _on_diagonal,
     **dict.fromkeys(("cat", "stack"), _joined),
     **dict.fromkeys("tensor as_tensor full new_full".split(), _made),

@@ -61,11 +61,11 @@ def _by_element(law: Callable[[EndsCall], Ends], *names: str) -> Law:
     def of(call: EndsCall) -> Ends:
         growth, root = _together(call, names)
         chosen = any(call.is_chosen(name) for name in names)
-        if chosen and not all(call.is_chosen(name) or call.is_single(name) for name in names):
+        several = [n for n in names if call.args.get(n) is not None and not _is_one_number(call, n)]
+        if chosen and not all(map(call.is_chosen, several)):
             raise NotComputed
-        several = [name for name in names if call.args.get(name) is not None and not call.is_single(name)]
-        alike = len(several) == 1 and call.ends(several[0]).alike
-        found = replace(law(call), growth=growth, root=root, chosen=chosen, alike=alike)
+        one = call.ends(several[0]) if len(several) == 1 else Ends()
+        found = replace(law(call), growth=growth, root=root, chosen=chosen, alike=one.alike, free=one.free)
         exact = call.op not in ("mul", "div") or all(map(call.is_exact, names))
         whole = call.op in CASTS and call.operand().dtype in INTEGRAL
         if call.dtype in DIGITS:
@@ -75,6 +75,11 @@ def _by_element(law: Callable[[EndsCall], Ends], *names: str) -> Law:
     return of
 
 
+
+
+def _is_one_number(call: EndsCall, name: str) -> bool:
+    """Returns whether all elements of an operand are the same number."""
+    return call.is_single(name) or single(call.ends(name)) is not None
 
 
 def _sum(call: EndsCall, sign: int = 1, names: tuple[str, str] = ("input", "other")) -> Ends:
@@ -138,7 +143,8 @@ def _times(call: EndsCall, one: Ends, other: Ends) -> Ends:
     top = greater(_below(one.top, other.low), _below(one.low, other.top))
     if _all_meet(call, ("input", "other")):
         top = _below(one.top, other.top)
-    return Ends(product_below(one.low, other.low), product_above(one.high, other.high), top)
+    bottom = less(product_above(one.bottom, other.high), product_above(one.high, other.bottom))
+    return Ends(product_below(one.low, other.low), product_above(one.high, other.high), top, bottom)
 
 
 def _of_corners(one: Ends, other: Ends) -> Ends:
@@ -213,6 +219,8 @@ def _of_truth(ends: Ends) -> Ends:
 def _remainder(call: EndsCall) -> Ends:
     one, other = call.ends("input"), call.ends("other")
     least, most = other.low, other.high
+    if single(other) == 1 and call.dtype in INTEGRAL:
+        return constant(0)
     if least is None or most is None or least.at < 1 or not least.rises or one.wild:
         raise NotComputed
     if one.natural and one.high is not None and one.high.is_below(least.plus(flat(-1))):

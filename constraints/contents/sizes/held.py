@@ -8,7 +8,7 @@ from typing import Final
 
 from ..computed import NotComputed, held
 from ..dtypes import DIGITS, INTEGRAL
-from .lines import Bound, Ends, Line, flat, less
+from .lines import Bound, Ends, Line, flat, less, single
 
 INFINITY: Final = 1 << 200
 """Stands for infinity."""
@@ -48,7 +48,9 @@ def rounded(ends: Ends, dtype: str, exact: bool = True, whole: bool = False) -> 
 
 
 def wrapped(ends: Ends, dtype: str) -> Ends:
-    """Returns the bounds of integers that wrap at the width of the dtype, unless it holds all of them."""
+    """Returns the bounds of integers that wrap at the width of the dtype, unless it holds all of them. If
+    none is too low, one that is low enough does not wrap.
+    """
     if dtype == "bool":
         return ends
     if dtype not in INTEGRAL:
@@ -57,11 +59,16 @@ def wrapped(ends: Ends, dtype: str) -> Ends:
     least, most = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
     if ends.up_to_farthest.within(flat(least), flat(most)):
         return ends
+    if (one := single(ends)) is not None and one.denominator == 1 and not ends.wild:
+        same = flat(int(held(int(one), dtype)))
+        return replace(ends, low=same, high=same, top=same, bottom=same)
     if ends.wild:
         raise NotComputed
+    stays = ends.low is not None and ends.bottom is not None and flat(least).is_below(ends.low)
+    bottom = ends.bottom if stays and ends.bottom is not None and ends.bottom.is_below(flat(most)) else None
     if ends.natural:  # what wraps becomes less
-        return replace(ends, low=flat(least), high=less(flat(most), ends.high), top=None, bottom=None)
-    return replace(ends, low=flat(least), high=flat(most), top=None, bottom=None)
+        return replace(ends, low=flat(least), high=less(flat(most), ends.high), top=None, bottom=bottom)
+    return replace(ends, low=flat(least), high=flat(most), top=None, bottom=bottom)
 
 
 def stored(ends: Ends, dtype: str) -> Ends:

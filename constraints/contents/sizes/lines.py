@@ -163,6 +163,8 @@ class Ends:
     """Whether the data choose the elements, which reach `top` and `bottom` for some data."""
     alike: bool = False
     """Whether what the data may choose for one element they may choose for any."""
+    free: bool = False
+    """Whether they may even choose the same for all elements."""
 
     def mapped(self, law: Callable[[Line], Bound]) -> Ends:
         """Returns the bounds of a function of the elements that does not fall, which takes bounds to bounds.

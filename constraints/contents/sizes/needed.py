@@ -47,13 +47,15 @@ BEYOND: Final = 1 << 59
 @dataclass(frozen=True, slots=True)
 class Limits:
     """The least and the greatest number that is valid, None where there is none, and one that always is. If
-    they are `sizes`, 64 bits have to hold the strides of a tensor of these, and its bytes.
+    they are `sizes`, 64 bits have to hold the strides of a tensor of these, and its bytes. With `counted`,
+    the limits are those of the number of `true` or `distinct` elements.
     """
 
     low: Dim | None
     high: Dim | None
     ignored: int | None = None
     sizes: bool = False
+    counted: str = ""
 
 
 Case: TypeAlias = "tuple[Box, Formula]"
@@ -237,6 +239,9 @@ class _Search:
     def _of(self, sizes: Mapping[str, int], array: Array | None) -> Formula:
         """Returns the condition under which the elements at some sizes are valid."""
         numbers = () if array is None else array.numbers
+        if self.limits.counted and array is not None:
+            array = Array((), (self._count(array),), "int64")
+            numbers = array.numbers
         if self.limits.sizes and array is not None:
             if array.source is not None or len(array.shape) != 1:
                 raise NotComputed
@@ -253,10 +258,35 @@ class _Search:
             )
         )
 
+    def _count(self, array: Array) -> int:
+        """Returns how many elements are counted at some sizes."""
+        if array.loose:
+            raise NotComputed
+        return len({*array.numbers}) if self.limits.counted == "distinct" else sum(map(bool, array.numbers))
+
+    def _ends_of_count(self, ends: Ends, tail: Tail) -> Ends:
+        """Returns the bounds of the number of elements that are counted: those that stay as n grows, and at
+        most all.
+        """
+        value, distinct = self.places.program.value(self.ref), self.limits.counted == "distinct"
+        if ends.chosen or ends.wild or not isinstance(value, Tensor):
+            raise NotComputed
+        low, (least, high) = flat(0), tail.lines(value.numel)
+        if ends.growth >= (Growth.NUMBERS if distinct else Growth.BAG):
+            there = tail.numbers(Ref(self.ref), self.time)
+            low = flat(len({*there}) if distinct else sum(map(bool, there)))
+        if not distinct and ends.low is not None and flat(1).is_below(ends.low):
+            low = least or low
+        if not distinct and ends.high is not None and ends.natural and ends.high.is_below(flat(0)):
+            high = flat(0)
+        return Ends(low, high, low, high)
+
     def _of_tail(self, ends: Ends, tail: Tail) -> Formula | None:
         """Returns the condition under which the elements are valid at all sizes from a number on; None where
         bounds do not tell it.
         """
+        if self.limits.counted:
+            ends = self._ends_of_count(ends, tail)
         if self.limits.sizes and not (ends.high is not None and ends.high.is_below(flat(1))):
             return False if self._are_too_many(ends, tail) else None
         sides = (self._of_side(ends.high, ends.top, self.limits.high, 1, tail),

@@ -15,14 +15,17 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, TypeAlias
 
+from msgspec import structs
+
 from ...ir.language import Affine, Pieces, Quotient, Span, Tensor
 from ...ir.program import Argument, Ref
 from ...terms.dims import Apply, Dim, Symbol, Term
+from ...terms.formula import And, Compare, Formula, Or, all_of, any_of
 from ..computed import NotComputed, Number
 from ..dtypes import DIGITS, INTEGRAL
 from ..places import Places, TensorCall
 from ..values import extremes
-from .arrays import Arrays, DoesNotRun, are_alike
+from .arrays import Arrays, DoesNotRun, are_alike, are_free
 from .held import rounded
 from .lines import (
     Bound,
@@ -64,6 +67,8 @@ class Tail:
         firsts = {name: first for name, (first, _) in box.items()}
         self.begins_there = all(firsts.items() <= found.sizes.items() for found in arrays)
         """Whether what stays from the first n on stays from there on."""
+        self.of_one = False
+        """Whether bounds are those of the elements at one place."""
         self._found: dict[int, Ends] = {}
         self._lines: dict[Apply, tuple[Bound, Bound]] = {}
 
@@ -82,7 +87,8 @@ class Tail:
         if made is not None:
             op, args = made.op.rstrip("_"), self.places.args(made)
             found = EndsCall(self.places, op, args, value, made.place, made.time, self, ref).bounds()
-            found = replace(found, alike=found.alike or are_alike(self.places, made))
+            free = found.free or are_free(self.places, made)
+            found = replace(found, alike=found.alike or are_alike(self.places, made), free=free)
         plain = self._plain(value)
         if plain is not None and not found.wild:
             found = Ends(
@@ -94,6 +100,7 @@ class Tail:
                 found.root,
                 chosen=plain.chosen or found.chosen,
                 alike=found.alike,
+                free=found.free,
             )
         if found.growth and not found.wild and (there := self.numbers(Ref(ref), time)):
             least, most = flat(min(there)), flat(max(there))
@@ -126,6 +133,7 @@ class Tail:
         index = place + (value.shape[0] if place < 0 else 0)
         low, high = self.lines(value.elements.start + step * index)
         alone = Tail(self.places, self.laws, self.box, ())
+        alone.of_one = True
         alone._found[range_] = Ends(low, high, low if low == high else None, high if low == high else None)
         found = alone.of(source.id, call.time)
         return replace(found, growth=Growth.NOTHING, root=None)
@@ -143,7 +151,7 @@ class Tail:
 
     def _plain(self, value: Tensor) -> Ends | None:
         """Returns the bounds where facts about all elements tell them."""
-        span = extremes(value) if value.dtype in INTEGRAL else None
+        span = extremes(self._with_settled(value)) if value.dtype in INTEGRAL else None
         if span is None:
             return None
         try:
@@ -151,9 +159,37 @@ class Tail:
         except NotComputed:
             return None
         found = Ends(low[0], high[1], growth=self._growth(value), chosen=span.by_data)
-        if span.attained:
+        if span.attained and not self.of_one:
             found = replace(found, top=high[0], bottom=low[1])
         return found
+
+    def _with_settled(self, value: Tensor) -> Tensor:
+        """Returns the tensor with the pieces that its elements have at these sizes."""
+        if not isinstance(value.elements, Pieces):
+            return value
+        found = [
+            replace(piece, given=self._settled(piece.given), doubt=self._settled(piece.doubt))
+            for piece in value.elements.pieces
+        ]
+        there = tuple([piece for piece in found if piece.given is not False])
+        return structs.replace(value, elements=replace(value.elements, pieces=there))
+
+    def _settled(self, formula: Formula) -> Formula:
+        """Returns a formula with the truth of the comparisons that are the same for all these sizes."""
+        match formula:
+            case And(parts):
+                return all_of(map(self._settled, parts))
+            case Or(parts):
+                return any_of(map(self._settled, parts))
+            case Compare(">=", term):
+                try:
+                    low, high = self.lines(term)
+                except NotComputed:
+                    return formula
+                if low is not None and (least := low.least) is not None and least >= 0:
+                    return True
+                return False if high is not None and high.is_below(flat(-1)) else formula
+        return formula
 
     def _growth(self, value: Tensor) -> Growth:
         match value.elements:

@@ -1,0 +1,198 @@
+"""Numbers that the data choose, where sizes are made of them: what holds of all choices, what no sizes make
+sure of, and what sizes decide after all; against eager runs with data that choose each number, both ends too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import product
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, arange
+
+from anyshape.constraints.contents.sizes import arrays
+from anyshape.typecheck import check
+from anyshape.typecheck.facade import Report
+from benchmarks.fuzz.eager import Drawn
+
+Target = Callable[[Tensor], object]
+SIZES = (*range(1, 14), 21, 22)
+
+
+def n(x: Tensor) -> int:
+    return x.shape[0]
+
+
+def data(size: int) -> Iterator[tuple[str, Tensor]]:
+    """The draws, and the numbers of an input: in any turn, alike, and negative."""
+    rising = arange(size).float()
+    yield "low", torch.zeros(size)
+    yield "high", torch.ones(size)
+    yield "", -rising - 1
+    for turn, x in product(range(-3, size + 3), (rising, -rising, rising - 1.5)):
+        yield f"turn {turn}", x.roll(turn)
+
+
+def outcomes(target: Target, size: int, dtype: torch.dtype = torch.float32) -> set[bool]:
+    """Whether it runs, for some data and for others."""
+    found = set()
+    for drawn, x in data(size):
+        try:
+            with Drawn(drawn):
+                target(x.to(dtype))
+            found.add(True)
+        except (RuntimeError, IndexError, AssertionError, ValueError):
+            found.add(False)
+    return found
+
+
+def is_wrong(report: Report, target: Target) -> bool:
+    """Returns whether sizes are accepted that some data fail, or refused that all data pass."""
+    return any(report.accepts.holds(q=size) != (outcomes(target, size) == {True}) for size in SIZES)
+
+
+def scaled(x: Tensor) -> Tensor:
+    return (torch.rand(3) * n(x)).long().int().long()
+
+
+def beside(x: Tensor) -> Tensor:
+    drawn = torch.multinomial(torch.ones(2 * n(x)), n(x), replacement=True)
+    return torch.stack((drawn, drawn + 1))
+
+
+def least_of_two(x: Tensor) -> Tensor:
+    return torch.minimum(torch.randint(n(x), (5,)), torch.full((5,), 3))
+
+
+@pytest.mark.parametrize("target", [
+    lambda x: x.select(0, torch.randint(0, n(x), (3,)).sum().item()),
+    lambda x: x.select(0, torch.bucketize(x, torch.linspace(0, 1, 3)).flatten()[0].item()),
+    lambda x: x.narrow(0, int(torch.tensor(torch.bucketize(x, torch.zeros(1)).tolist()).unique()[0]), 1),
+    lambda x: torch.zeros(7).narrow(0, int((torch.randint(n(x), (4,)) - 3)[0]), 1),
+    lambda x: torch.zeros(5).narrow(0, int(x.argmax()), 1),
+    lambda x: torch.zeros(5).narrow(0, int((torch.randint(n(x), (2,)) << 1)[::2][0]), 1),
+    lambda x: torch.zeros((x.topk(2).indices + 1).clamp(max=2).cumprod(0).tolist()),
+    lambda x: torch.multinomial(torch.ones(6), int((torch.randint(n(x), x.shape) + 1).max())),
+    lambda x: torch.multinomial(torch.ones(8), int((scaled(x) + 1).max())),
+    lambda x: torch.multinomial(torch.ones(7), int(beside(x).max())),
+    lambda x: torch.multinomial(torch.ones(9), int(F.pad(torch.randint(n(x), (3,)), (0, 2), value=2).max())),
+    lambda x: torch.multinomial(torch.ones(9), int(torch.cat((torch.randint(n(x), (3,)), arange(4))).max())),
+    lambda x: torch.zeros(3)[least_of_two(x).max().item()],
+    lambda x: torch.zeros(12)[torch.randint(n(x), (4,)).sum().item()],
+    lambda x: x.expand(3, -1)[:, torch.tensor(torch.randint(n(x), (2,)).sum().item()).clamp(max=2)],
+])  # fmt: skip
+def test_all_choices_are_valid(target: Target) -> None:
+    report = check(target, "x: float32[q]", replay=False)
+    assert report.accepts.exact and not is_wrong(report, target), report.to_text()
+
+
+def above_zero(x: Tensor) -> Tensor:
+    found = (x > 0).nonzero()[:, 0]
+    return torch.maximum(found, torch.zeros_like(found))
+
+
+@pytest.mark.parametrize("target", [
+    lambda x: torch.multinomial(torch.ones(6), int(torch.randint(n(x), x.shape).max())),
+    lambda x: torch.multinomial(torch.ones(6), int((torch.rand(3) * n(x)).long().max())),
+    lambda x: torch.split(x, (torch.randint(5, x.shape).to(torch.uint8) * 5).long().tolist()),
+    lambda x: torch.multinomial(torch.ones(6), int(torch.where(x >= 0)[0].max())),
+    lambda x: torch.multinomial(torch.ones(6), int(above_zero(x).max())),
+])  # fmt: skip
+def test_some_choice_is_never_valid(target: Target) -> None:
+    report = check(target, "x: float32[q]", replay=False)
+    assert report.verdict == "refined" and report.accepts.exact and not is_wrong(report, target)
+
+
+@pytest.mark.parametrize(("target", "accepted"), [
+    (lambda x: x[x > 0].max(), "q >= 1"), (lambda x: x[x > 0][2], "q >= 3"),
+    (lambda x: torch.topk(x[x > 0], 3), "q >= 3"), (lambda x: torch.where(x >= 0)[0].amin(0), "q >= 1"),
+    (lambda x: x[: int((x > 0).nonzero()[:, 0].max())], "q >= 1"),
+    (lambda x: torch.multinomial(torch.ones(5), len(x[x > 0])), "1 <= q <= 5"),
+    (lambda x: torch.zeros(4).narrow(0, len(x[x > 0]), 1), "q <= 3"),
+    (lambda x: torch.zeros(3 - len(x[x > 0])), "q <= 3"),
+    (lambda x: torch.ones(3)[torch.where(x >= 0)[0].max()], "1 <= q <= 3"),
+])  # fmt: skip
+def test_no_sizes_give_a_mask_true_elements(target: Target, accepted: str) -> None:
+    """Where no sizes make sure of it, the data alone decide; else all choices have to be valid."""
+    report = check(target, "x: float32[q]", "q >= 0", replay=False)
+    expected = check(lambda x: x, "x: float32[q]", ("q >= 0", accepted), replay=False).accepts
+    assert report.accepts.exact, report.to_text()
+    for size in range(14):
+        assert report.accepts.holds(q=size) == expected.holds(q=size), (size, report.to_text())
+        assert report.accepts.holds(q=size) in outcomes(target, size), size
+
+
+def guarded(x: Tensor) -> Tensor:
+    return x[x > 0].max() if (x > 0).any() else x.sum()
+
+
+def asserted(x: Tensor) -> Tensor:
+    assert (x > 0).any()
+    return x[x > 0].max()
+
+
+def contrary(x: Tensor) -> Tensor:
+    assert (x < 0).all()
+    return x[x > 0].max()
+
+
+def asserted_before(x: Tensor) -> Tensor:
+    assert (x > 0).any()
+    return torch.ones(5)[torch.randint(0, 9 + n(x), (3,))]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int8, torch.uint8])
+@pytest.mark.parametrize("target", [
+    guarded, asserted, contrary, asserted_before, lambda x: x[x >= 0].max(), lambda x: x[x <= 127].max(),
+    lambda x: x[x <= 255].max(), lambda x: x[(x > 0) | (x <= 0)].max(), lambda x: x[x == x.max()].max(),
+    lambda x: x[x > 0].max() + x[x <= 0].max(), lambda x: x[x > 0][2] + x[x <= 0][1],
+    lambda x: x[x > 0].view(5), lambda x: x.view(len(x[x > 0]), -1), lambda x: x[x == x].max(),
+    lambda x: torch.cat([x, x])[torch.cat([x > 0, x <= 0])].max(),
+    lambda x: torch.multinomial(torch.ones(9), int(torch.cat((x > 0, x == x)).nonzero()[:, 0].max())),
+    lambda x: torch.multinomial(torch.ones(9), int(x.cummax(0).indices.max())),
+    lambda x: torch.multinomial(torch.ones(9), int((x == x.max()).nonzero()[:, 0].max()) + 1),
+    lambda x: torch.multinomial(torch.ones(20), int(x.argsort()[:2].max())),
+    lambda x: torch.zeros(9)[x.cummax(0).indices.cumsum(0)],
+])  # fmt: skip
+def test_nothing_wrong_is_said(target: Target, dtype: torch.dtype) -> None:
+    name = str(dtype).removeprefix("torch.")
+    report = check(target, f"x: {name}[q]", replay=False)
+    for size in range(1, 10):
+        found = outcomes(target, size, dtype)
+        if found == {True}:
+            assert report.verdict != "refuted", size
+            assert not report.accepts.exact or report.accepts.holds(q=size), (size, report.to_text())
+        elif found == {False}:
+            assert not report.accepts.certain.holds(q=size), (size, report.to_text())
+        else:
+            assert report.verdict != "refuted", size
+
+
+def below_three(x: Tensor) -> Tensor:
+    chosen = torch.maximum(t := x.topk(n(x))[1], torch.zeros_like(t))
+    return chosen[chosen < 3].flip(0)
+
+
+@pytest.mark.parametrize("target", [
+    lambda x: F.embedding(below_three(x), torch.zeros(n(x) // 2, 2)),
+    lambda x: x.index_put(((t := F.pad(arange(n(x)), (0, 2), value=2))[t < 1],), torch.tensor(1.0)),
+    lambda x: torch.ones(9).index_copy(0, (t := torch.tensor([n(x), 3]))[t < 2] - 2, x.new_ones(1)),
+    lambda x: torch.zeros(n(x) + 2, 2).repeat_interleave(arange(n(x)).abs().unique(), dim=0),
+    lambda x: torch.zeros(3, 2).repeat_interleave((arange(n(x)) // 2).sqrt().long().unique(), dim=0),
+    lambda x: torch.split(x, torch.fmod(torch.tensor([0, n(x), 1]), 1).tolist()),
+    lambda x: torch.multinomial(torch.ones(8), int((arange(n(x)) // 2).max()) + 1),
+])  # fmt: skip
+def test_sizes_decide_how_many(target: Target) -> None:
+    report = check(target, "x: float32[q]", replay=False)
+    assert report.accepts.exact and not is_wrong(report, target), report.to_text()
+
+
+def test_choices_that_have_to_differ_are_not_taken_for_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    def target(x: Tensor) -> Tensor:
+        return torch.multinomial(torch.ones(20), int(x.topk(2).indices.max()))
+
+    assert not check(target, "x: float32[q]", "q >= 2", replay=False).accepts.exact
+    monkeypatch.setattr(arrays, "FREE", arrays.FREE | {("topk", 1)})
+    assert is_wrong(check(target, "x: float32[q]", "q >= 2", replay=False), target)
