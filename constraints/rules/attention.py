@@ -18,7 +18,7 @@ from ..terms.dims import Dim, maximum
 from ..terms.formula import Formula, all_of, any_of, divides, eq, ge, ne, negate
 from ..terms.rows import place_of
 from .common import axis, broadcast, category, contiguous_strides, rank_is, strides_of
-from .layout import permuted, unsqueeze
+from .layout import empty, permuted, unsqueeze
 from .linalg import linear
 
 Require: TypeAlias = Callable[[Formula, str], None]
@@ -53,11 +53,11 @@ def scaled_dot_product_attention(
         c.refuse("a mask and is_causal exclude each other")
     (*_, length, e), (*_, s, e_key), (*_, s_value, v) = query.shape, key.shape, value.shape
     emptying = (length, *value.shape) if c.since(2, 13) else (*query.shape, *key.shape, *value.shape)
-    empty = any_of(eq(d, 0) for d in dict.fromkeys(emptying) if not c.at_least(d, 1))
+    nothing = empty(c, tuple(dict.fromkeys(emptying)))
     flash = False if rowed else _is_flash(c, query, key, value, attn_mask, dropout_p, enable_gqa)
 
     def require(formula: Formula, reason: str, error: type[Exception] = RuntimeError) -> None:
-        c.require(any_of((empty, formula)), reason, error)
+        c.require(any_of((nothing, formula)), reason, error)
 
     checked: Any = SimpleNamespace(require=require, at_least=c.at_least)
     batches = _head_batches(c, require, query, key, value, enable_gqa)
@@ -76,7 +76,7 @@ def scaled_dot_product_attention(
                 IndexError,
             )
         _mask_expands(require, attn_mask, scores)
-    if empty is not False and batch != query.shape[:-2] and c.choose(empty, "the shape of the result"):
+    if nothing is not False and batch != query.shape[:-2] and c.choose(nothing, "the shape of the result"):
         batch = query.shape[:-2]
     shape = (*batch, length, v)
     known = attn_mask is None or attn_mask.dtype == "bool"
@@ -165,8 +165,8 @@ def flash_attention_for_cpu(
 ) -> tuple[Tensor, Tensor]:
     """[b, h, l, e], [b, g, s, e], [b, g, s, e] -> [b, h, l, e], and the sums [b, h, l]; g divides h
 
-    The kernel itself checks the feature sizes and the mask; where batch, heads or rows disagree it reads out
-    of bounds.
+    The kernel itself checks the feature sizes and the mask, if that has elements; where batch, heads or rows
+    disagree it reads out of bounds.
     """
     for tensor in (query, key, value):
         if tensor.rank != 4:
@@ -188,7 +188,8 @@ def flash_attention_for_cpu(
     if attn_mask is not None:
         if attn_mask.rank not in (2, 4) or attn_mask.dtype not in (None, dtype):
             c.refuse(f"the mask must have rank 2 or 4 and the dtype of query, not {attn_mask}")
-        _mask_expands(c.require, attn_mask, (b, h, length, s))
+        nothing = empty(c, attn_mask.shape)
+        _mask_expands(lambda f, told: c.require(any_of((nothing, f)), told), attn_mask, (b, h, length, s))
     strides = (h * length, 1, h)
     sums = Tensor((b, h, length), "float64" if dtype == "float64" else "float32" if dtype else None, strides)
     return Tensor(query.shape, dtype, _attention_layout(c, query, query.shape, True)), sums

@@ -109,6 +109,7 @@ PARTS = [
     fused(T("b h l e"), T("b h s f"), T("b h s v")),
     fused(heads_last("b 4 l e"), T("b 2 s e"), T("b 2 s e")),
     fused(*FLASH, attn_mask=T("l n")),
+    fused(*FLASH, attn_mask=T("m s")),
     fused(*FLASH, attn_mask=T("s")),
     fused(T("l e"), T("l e"), T("l e")),
     fused(*FLASH, dropout_p=0.5),
