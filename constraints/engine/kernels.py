@@ -186,7 +186,7 @@ def _kernels(device: str, release: str) -> Kernels | None:
 
 UNLESS_ONE: Final = frozenset({"argmax", "argmin"})
 """Operators without a kernel along a dim that has one element."""
-OF_DIMS: Final = frozenset({"kthvalue", "topk"})
+OF_DIMS: Final = frozenset({"cummax", "cummin", "kthvalue", "mode", "topk"})
 """Operators without a kernel for a tensor without dims."""
 
 

@@ -1,8 +1,8 @@
 """Attention: scaled dot products, and the fused layers that torch runs for inference.
 
 `scaled_dot_product_attention` on a CPU runs one of two implementations: a fused kernel ("flash") for four
-dims without dropout and without broadcasting, plain matrix products for the rest. They differ in their checks
-and in the memory layout of the result.
+dims (since torch 2.14 also for three) without dropout and without broadcasting, plain matrix products for the
+rest. They differ in their checks and in the memory layout of the result.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from ..terms.dims import Dim, maximum
 from ..terms.formula import Formula, all_of, any_of, divides, eq, ge, ne, negate
 from ..terms.rows import place_of
 from .common import axis, broadcast, category, contiguous_strides, rank_is, strides_of
+from .layout import empty, permuted, unsqueeze
 from .linalg import linear
 
 Require: TypeAlias = Callable[[Formula, str], None]
@@ -32,8 +33,16 @@ def scaled_dot_product_attention(
     The batch dims broadcast; with `enable_gqa` the heads (the last of them) of key and value divide those of
     query. Where l or value is empty (before torch 2.13: query, key or value), nothing is checked and the
     batch dims are those of query. The fused kernel does not compare s with the rows of value, to which it
-    expands the mask, and took a mask besides `is_causal` before torch 2.14.
+    expands the mask, and took a mask besides `is_causal` before torch 2.14. Since then it takes rank 3, too:
+    [b, l, e] is attention of [1, b, l, e], with a mask of rank 2 or 4.
     """
+    rowed = any(place_of(tensor.shape) is not None for tensor in (query, key, value))
+    if not rowed and query.rank == key.rank == value.rank == 3 and c.since(2, 14):
+        query, key, value = (unsqueeze(c, tensor, 0) for tensor in (query, key, value))
+        while attn_mask is not None and attn_mask.rank in (0, 1, 3):
+            attn_mask = unsqueeze(c, attn_mask, 0)
+        given = (query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
+        return permuted(scaled_dot_product_attention(c, *given), (1, 2, 3))
     for tensor in (query, key, value):
         if tensor.rank < 2:
             c.refuse(f"query, key and value need rank 2 at least: {query}, {key}, {value}")
@@ -44,21 +53,16 @@ def scaled_dot_product_attention(
         c.refuse("a mask and is_causal exclude each other")
     (*_, length, e), (*_, s, e_key), (*_, s_value, v) = query.shape, key.shape, value.shape
     emptying = (length, *value.shape) if c.since(2, 13) else (*query.shape, *key.shape, *value.shape)
-    empty = any_of(eq(d, 0) for d in dict.fromkeys(emptying) if not c.at_least(d, 1))
-    rowed = any(place_of(tensor.shape) is not None for tensor in (query, key, value))
+    nothing = empty(c, tuple(dict.fromkeys(emptying)))
     flash = False if rowed else _is_flash(c, query, key, value, attn_mask, dropout_p, enable_gqa)
 
     def require(formula: Formula, reason: str, error: type[Exception] = RuntimeError) -> None:
-        c.require(any_of((empty, formula)), reason, error)
+        c.require(any_of((nothing, formula)), reason, error)
 
     checked: Any = SimpleNamespace(require=require, at_least=c.at_least)
     batches = _head_batches(c, require, query, key, value, enable_gqa)
     require(eq(e, e_key), f"query and key must have one feature size: {e} and {e_key}")
     unmasked = attn_mask is None or not attn_mask.shape or eq(attn_mask.shape[-1], 1)
-    fused = not rowed and query.rank == key.rank == value.rank == 3 and c.since(2, 14)
-    if fused and s != s_value:
-        told = "when the fused kernel takes tensors of rank 3 is not modelled"
-        c.approximate(told, "refuse", ne(s, s_value))
     require(any_of((eq(s, s_value), all_of((flash, unmasked)))), f"key has {s} rows, value {s_value}")
     scores = (*broadcast(checked, batches[0], batches[1]), length, s)
     batch = broadcast(checked, scores[:-2], batches[2])
@@ -72,12 +76,12 @@ def scaled_dot_product_attention(
                 IndexError,
             )
         _mask_expands(require, attn_mask, scores)
-    if empty is not False and batch != query.shape[:-2] and c.choose(empty, "the shape of the result"):
+    if nothing is not False and batch != query.shape[:-2] and c.choose(nothing, "the shape of the result"):
         batch = query.shape[:-2]
     shape = (*batch, length, v)
     known = attn_mask is None or attn_mask.dtype == "bool"
     known = known and all(strides_of(t) is not None for t in (query, key, value))
-    known = not rowed and not fused and (known or flash is False)
+    known = not rowed and (known or flash is False)
     return Tensor(shape, dtype, _attention_layout(c, query, shape, flash if known else None))
 
 
@@ -161,8 +165,8 @@ def flash_attention_for_cpu(
 ) -> tuple[Tensor, Tensor]:
     """[b, h, l, e], [b, g, s, e], [b, g, s, e] -> [b, h, l, e], and the sums [b, h, l]; g divides h
 
-    The kernel itself checks the feature sizes and the mask; where batch, heads or rows disagree it reads out
-    of bounds.
+    The kernel itself checks the feature sizes and the mask, if that has elements; where batch, heads or rows
+    disagree it reads out of bounds.
     """
     for tensor in (query, key, value):
         if tensor.rank != 4:
@@ -184,7 +188,8 @@ def flash_attention_for_cpu(
     if attn_mask is not None:
         if attn_mask.rank not in (2, 4) or attn_mask.dtype not in (None, dtype):
             c.refuse(f"the mask must have rank 2 or 4 and the dtype of query, not {attn_mask}")
-        _mask_expands(c.require, attn_mask, (b, h, length, s))
+        nothing = empty(c, attn_mask.shape)
+        _mask_expands(lambda f, told: c.require(any_of((nothing, f)), told), attn_mask, (b, h, length, s))
     strides = (h * length, 1, h)
     sums = Tensor((b, h, length), "float64" if dtype == "float64" else "float32" if dtype else None, strides)
     return Tensor(query.shape, dtype, _attention_layout(c, query, query.shape, True)), sums

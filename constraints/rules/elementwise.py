@@ -903,10 +903,11 @@ def zero(c: Context, input: Tensor) -> Tensor:
 
 def complex(c: Context, real: Tensor, imag: Tensor) -> Tensor:
     """[*a], [*b] -> complex[*broadcast(a, b)]"""
+    for dtype in (real.dtype, imag.dtype):
+        if dtype is not None and dtype not in COMPLEX:
+            error = NotImplementedError if c.since(2, 15) else RuntimeError
+            c.refuse(f"a complex tensor is made of float16, float32 or float64, not {dtype}", error)
     same_dtype(c, "complex", real, imag)
-    if real.dtype is not None and real.dtype not in COMPLEX:
-        error = NotImplementedError if c.since(2, 15) else RuntimeError
-        c.refuse(f"a complex tensor is made of float16, float32 or float64, not {real.dtype}", error)
     result = pointwise(c, "====", real, imag)
     return Tensor(result.shape, None if result.dtype is None else COMPLEX[result.dtype], result.layout)
 

@@ -9,8 +9,9 @@ from ..engine.generate import RuleFunction
 from ..ir.language import Context, Shape, Tensor, Value
 from ..terms.dims import Dim, Term, maximum, minimum
 from ..terms.formula import any_of, eq, ge
-from .common import rank_is
+from .common import category, rank_is
 from .elementwise import apply_law, same_dtype
+from .layout import empty
 
 
 def histc(c: Context, input: Tensor, bins: Dim = 100, min: Value = 0, max: Value = 0) -> Tensor:
@@ -71,9 +72,11 @@ def _counted(
     if weight is not None:
         same_dtype(c, "a histogram", input, weight)
     found = [_bins(c, input, b) for b in given]
-    if input.dtype not in (None, "float32", "float64"):
-        told = f"a histogram is of float32 or float64, not of {input.dtype}"
-        c.refuse(told, NotImplementedError)
+    if input.dtype is not None and category(input.dtype) != 2:
+        c.refuse(f"a histogram is of floats, not of {input.dtype}", NotImplementedError)
+    if input.dtype in ("float16", "bfloat16") and range is None and not isinstance(given[0], Tensor):
+        told = f"the least and the greatest of {input.dtype} are not found for the edges of a histogram"
+        c.require(empty(c, input.shape), told, NotImplementedError)
     return tuple(count for count, _ in found), tuple(edges for _, edges in found)
 
 

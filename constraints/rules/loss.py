@@ -16,6 +16,7 @@ from ..terms.dims import Dim, maximum, total
 from ..terms.formula import Formula, all_of, any_of, eq, ge, le, ne
 from .common import axis, broadcast, category, promote
 from .elementwise import apply_law, pointwise, same_dtype, sub
+from .layout import empty
 from .linalg import linear
 from .reduction import not_empty, reduced
 
@@ -200,6 +201,8 @@ def poisson_nll_loss(
     product = pointwise(c, "====", target, exponential if log_input is False else input)
     minuend, subtrahend = (input, product) if log_input is False else (exponential, product)
     difference = sub(c, minuend, subtrahend)
+    if full is True and target.dtype in ("uint16", "uint32", "uint64"):  # 1 is compared with the target
+        c.require(empty(c, target.shape), f"le does not take {target.dtype}", NotImplementedError)
     losses = pointwise(c, FLOATING if full is True else "xx==", difference, operation="poisson_nll_loss")
     return finish(c, mode_of(c, size_average, reduce, reduction), losses)
 

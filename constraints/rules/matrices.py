@@ -358,7 +358,8 @@ def matrix_power(c: Context, input: Tensor, n: Dim) -> Tensor:
     rows, columns = input.shape[-2:]
     c.require(eq(rows, columns), f"the matrix must be square, but it is {rows} by {columns}")
     if input.dtype not in (None, "float32", "float64", "complex64", "complex128"):
-        c.require(ge(n, 0), f"an inverse cannot be taken of {input.dtype}")
+        error = NotImplementedError if c.since(2, 15) else RuntimeError
+        c.require(ge(n, 0), f"an inverse cannot be taken of {input.dtype}", error)
     return Tensor(input.shape, input.dtype, Layout.UNKNOWN)
 
 

@@ -191,7 +191,7 @@ def attended(named: Named) -> Reach | None:
     """Returns the reach of attention: the last two dims.
 
     The whole shape is needed with a mask, which may need a certain rank; with groups, which are counted in
-    other dims; and with key and value of different lengths, which the fused kernel takes at rank 4.
+    other dims; and with key and value of different lengths, which the fused kernel takes at ranks 3 and 4.
     """
     key, value = named["key"].shape, named["value"].shape
     spelt = all((place_of(shape) or 0) < len(shape) - 2 for shape in (key, value))

@@ -13,7 +13,7 @@ from ..engine.memory import is_contiguous
 from ..ir.language import Context, Layout, Refused, Shape, Tensor, Value
 from ..terms.dims import Dim, maximum
 from ..terms.formula import all_of, any_of, eq, ge, le, ne
-from .common import axes, axis, broadcast, broadcast_dim, promote, same_dim
+from .common import axes, axis, broadcast, broadcast_dim, category, promote, same_dim
 from .elementwise import apply_law, clone, dense, pointwise, pointwise_layout, same_dtype
 from .repeating import expand
 from .strides import laid_out, preserved
@@ -202,9 +202,18 @@ def values_and_indices(c: Context, name: str, law: str, input: Tensor, dim: Any,
     return Tensor(shape, apply_law(c, law, input.dtype, name)), Tensor(shape, "int64")
 
 
+def _ordered(c: Context, name: str, input: Tensor) -> None:
+    """Refuses complex numbers, unless there are no dims, or no elements."""
+    if input.shape and category(input.dtype or "") == 3:
+        nothing = any_of(eq(n, 0) for n in input.shape)
+        c.require(nothing, f"{name} does not take {input.dtype}", NotImplementedError)
+
+
 def mode(c: Context, input: Tensor, dim: int = -1, keepdim: Value = False) -> Pair:
-    """[*a, n, *b] -> values: [*a, *b], indices: int64[*a, *b]"""
-    return values_and_indices(c, "mode", "===x", input, dim, keepdim)
+    """[*a, n, *b] -> values: [*a, *b], indices: int64[*a, *b]; any dtype without dims"""
+    found = values_and_indices(c, "mode", "====", input, dim, keepdim)
+    _ordered(c, "mode", input)
+    return found
 
 
 def kthvalue(c: Context, input: Tensor, k: Dim, dim: int = -1, keepdim: Value = False) -> Pair:
@@ -275,13 +284,14 @@ SCANS: Final[dict[str, Rule]] = {
 
 
 def cummax(c: Context, input: Tensor, dim: int) -> Pair:
-    """[*a, n, *b] -> values: [*a, n, *b], indices: int64[*a, n, *b]"""
+    """[*a, n, *b] -> values: [*a, n, *b], indices: int64[*a, n, *b]; any dtype without dims"""
     limit = max(input.rank, 1)
     known = any_of((-limit <= dim < limit,))
     if not c.since(2, 14):  # the axis of an empty tensor was not looked at
         known = any_of((known, *(eq(n, 0) for n in input.shape)))
     c.require(known, f"dimension {dim} is out of range for a tensor of rank {input.rank}", IndexError)
-    return Tensor(input.shape, apply_law(c, "===x", input.dtype, "cummax")), Tensor(input.shape, "int64")
+    _ordered(c, "cummax", input)
+    return Tensor(input.shape, input.dtype), Tensor(input.shape, "int64")
 
 
 def softmax(

@@ -7,6 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from anyshape.tracer.host.operators import INSTALLED
+
 from .entry import Entry, always, broadcast
 
 
@@ -420,9 +422,12 @@ AROUND_128 = {"b": (1, 2, 3), "t": (1, 2, 64, 126, 127, 128, 129, 130, 200)}
 
 
 def cross_attention_accepts(a: int, b: int, c: int, q: int, k: int, v: int) -> bool:
-    """Batches broadcast together, and every key has its value."""
+    """Batches broadcast together, and every key has its value; the fused kernel, which since torch 2.14 takes
+    rank 3 too, does not compare their numbers.
+    """
     pair = broadcast(a, b)
-    return k == v and pair is not None and broadcast(pair, c) is not None
+    fused = INSTALLED >= (2, 14) and b == c and b in (a, 1)
+    return (k == v or fused) and pair is not None and broadcast(pair, c) is not None
 
 
 ENTRIES = (

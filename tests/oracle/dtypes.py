@@ -66,7 +66,9 @@ from anyshape.constraints.engine.kernels import (
     DEVICES,
     DTYPES,
     ERRORS,
+    OF_DIMS,
     RUNS,
+    UNLESS_ONE,
     dtype_of,
     kind_of,
     words_of,
@@ -302,6 +304,14 @@ def trial(call: tuple[str, Any, Any], came: str) -> Trial:
     return Trial(kind_of(op, dtype, named), words_of(named), dtype, came)
 
 
+def is_single(op: str, named: Any, result: Any) -> bool:
+    """Whether a call takes a single element, as some operators do of dtypes that they have no kernel for."""
+    if op in OF_DIMS:
+        return not named["input"].shape
+    dim = named.get("dim") if op in UNLESS_ONE else None
+    return type(dim) is int and named["input"].shape[dim : dim + 1 or None] == (1,)
+
+
 def letter_of(real: Ran | Refused) -> str:
     if isinstance(real, Ran):
         return RUNS
@@ -313,7 +323,7 @@ def trials_of(
 ) -> Iterator[tuple[Trial, ...]]:
     """What a sample shows of the operators that it calls, and without elements; nothing where it is known."""
     whole = sizes_at(sample, {})
-    real = outcome(sample, whole)
+    real = None if any(is_single(*call) for call in calls) else outcome(sample, whole)
     if real is None or not (came := letter_of(real)):
         return
     shown = tuple(trial(call, came) for call in calls)
@@ -561,8 +571,16 @@ def changes(newest: dict[str, str], own: dict[str, str]) -> dict[str, str]:
     return {k: own.get(k, NOTHING) for k in kinds if own.get(k, NOTHING) != newest.get(k, NOTHING)}
 
 
-def refused(row: str) -> str:
-    return " ".join(dtype for dtype, letter in zip(DTYPES, row, strict=True) if letter != RUNS) or "none"
+def refused(row: str, other: str) -> str:
+    """The dtypes of a row at which another one differs, by the exceptions that refuse them; with `*` where
+    tensors without elements are not refused, with `?` where they may be.
+    """
+    named: dict[str, list[str]] = defaultdict(list)
+    for dtype, letter, others in zip(DTYPES, row, other, strict=True):
+        if letter not in (RUNS, others):
+            letters, error = next((ways, error) for ways, error in ERRORS.items() if letter in ways)
+            named[error.__name__ + ("", "*", "?")[letters.index(letter)]].append(dtype)
+    return "; ".join(f"{error}: {' '.join(dtypes)}" for error, dtypes in named.items()) or "none"
 
 
 PAGE_TOP = """# Dtypes without a kernel
@@ -587,6 +605,9 @@ refused, and proves nothing; only float32 counts as taken by all.
 
 ## What differs between releases
 
+Of each kind of calls the dtypes at which releases differ. `*`: tensors without elements are taken; `?`: they
+may be.
+
 | device | release | calls | refused there | refused in {newest} |
 | --- | --- | --- | --- | --- |
 """
@@ -603,8 +624,9 @@ def page(data: dict[str, Any]) -> str:
             pairs = sum(len(row) - row.count(RUNS) for row in own)
             sums.append(f"| {device} | {release} | {len(own):,} | {pairs:,} |\n")
             for kind, row in changed.items():
-                now = refused(last.get(kind, NOTHING))
-                differences.append(f"| {device} | {release} | `{kind}` | {refused(row)} | {now} |\n")
+                now = last.get(kind, NOTHING)
+                there, here = refused(row, now), refused(now, row)
+                differences.append(f"| {device} | {release} | `{kind}` | {there} | {here} |\n")
     known = len(data["cuda"]["known"].split())
     end = PAGE_END.format(known=known, untold=", ".join(sorted(UNTOLD)), newest=newest)
     return PAGE_TOP + "".join(sums) + end + "".join(differences)

@@ -111,7 +111,19 @@ def _window_beside_image(sample: Sample, sizes: AllSizes) -> bool:
     return any(n < step for n, step in zip(sizes[0][-2:], steps, strict=True))
 
 
+def _other_heads(sample: Sample, sizes: AllSizes) -> bool:
+    query, key, value = sizes[:3]
+    if any(len(size) != 4 for size in (query, key, value)):
+        return False
+    same = query[0] == key[0] and key[:3] == value[:3]
+    return not same or 0 in (*query[:3], *key[:3]) or query[1] % key[1] != 0
+
+
+_FLASH = _other_heads, "batches, heads and rows are read as if they agreed, and counts of 0 divide"
+
 UNSAFE: Final[dict[str, tuple[Unsafe, str]]] = {
+    "_scaled_dot_product_flash_attention_for_cpu": _FLASH,
+    "torch_ops_aten__scaled_dot_product_flash_attention_for_cpu": _FLASH,
     "_batch_norm_with_update": _BATCH_NORM,
     "_native_batch_norm_legit": _BATCH_NORM,
     "_native_batch_norm_legit_no_training": _BATCH_NORM,

@@ -287,6 +287,7 @@ CASES = [
     Case("complex", torch.complex, (T("a b"), T("c"))),
     Case("complex", torch.complex, (T("a b"), T("b", f64))),
     Case("complex", torch.complex, (T("b", i64), T("b", i64))),
+    Case("complex", torch.complex, (T("b"), T("b", i64))),
     Case("polar", torch.polar, (T("a b c", f64, P), T("c a b", f64))),
     Case("real", torch.real, (T("a b c", c64, P),)),
     Case("real", torch.real, (T("a b c", permute=P),)),

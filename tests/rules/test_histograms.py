@@ -13,7 +13,7 @@ from anyshape.typecheck.testing.differential import Case, D, T, check_case
 
 judge = Judge(Rules(RULES))
 aten = torch.ops.aten
-i64, f64 = torch.int64, torch.float64
+i64, f64, half = torch.int64, torch.float64, torch.float16
 
 CASES = [
     Case("histc", torch.histc, (T("a b"),)),
@@ -33,6 +33,11 @@ CASES = [
     Case("histogram", torch.histogram, (T("a", f64), 3), {"range": (0.0, 1.0)}),
     Case("histogram", torch.histogram, (T("a"), 3), {"range": (0.0,)}),
     Case("histogram", torch.histogram, (T("a", i64), 3)),
+    Case("histogram", torch.histogram, (T("a b", half), D("n"))),
+    Case("histogram", torch.histogram, (T("a", half), T("n", half))),
+    Case("histogram", torch.histogram, (T("a", half), 3), {"range": (0.0, 1.0)}),
+    Case("histogramdd", torch.histogramdd, (T("a 2", half), [D("n"), D("m")]), where="n m"),
+    Case("histogramdd", torch.histogramdd, (T("a 2", half), [T("n", half)] * 2)),
     Case("histogramdd", torch.histogramdd, (T("a b"), [D("n"), D("m")])),
     Case("histogramdd", torch.histogramdd, (T("a 1"), [T("n", strides="2")])),
     Case("histogram", torch.histogram, (T("a"), T("n", strides="2"))),

@@ -121,6 +121,8 @@ CASES = [
         for op in ("cumsum", "logcumsumexp", "cummax", "softmax", "log_softmax")
         for dim in (0, 1)
     ),
+    *(Case("cummax", torch.cummax, (T(sizes, c64), 0)) for sizes in ("", "a", "a b")),
+    *(Case("mode", torch.mode, (T(sizes, c64),)) for sizes in ("", "a", "a b")),
     Case("cumsum", torch.cumsum, (T("a b", i64), 1), {"dtype": f32}),
     Case("cumsum", torch.cumsum, (T("a b", flag), 1)),
     Case("softmax", F.softmax, (T("a b c", permute=P),)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+from collections.abc import Iterator
 from typing import Any, Final
 
 import torch
@@ -12,6 +13,7 @@ from torch.overrides import TorchFunctionMode
 
 from ..bytecode.operations import hands_on
 from ..host.interpreter import frame_above
+from ..host.operators import home_of
 from ..host.patches import Patch, together
 from ..host.tensors import CALLS_WITH_OVERRIDES
 from ..patches.integers import ARRAYS
@@ -45,6 +47,9 @@ class Mode(TorchFunctionMode):
         counter of batches. All such writes are undone after the run.
         """
         kwargs = kwargs or {}
+        if home_of(func) == _FOR_LISTS:
+            with self._catching():
+                return func.__wrapped__(*args, **kwargs)
         if self.run.overwritten:
             args, kwargs = self.run.present(args), self.run.present(kwargs)
         if _is_symbolic(args) or (kwargs and _is_symbolic(kwargs.values())):
@@ -88,21 +93,29 @@ class Mode(TorchFunctionMode):
 
         As in torch, the first answer counts. The calls that it makes are caught, too.
         """
-        super().__enter__()  # type: ignore[no-untyped-call]
-        try:
+        with self._catching():
             answers = (kind.__torch_function__(func, tuple(kinds), args, kwargs) for kind in kinds)
             found = next((answer for answer in answers if answer is not NotImplemented), NotImplemented)
-        finally:
-            super().__exit__(None, None, None)  # type: ignore[no-untyped-call]
         if found is NotImplemented:
             self.run.give_up(f"{kinds[0].__name__} does not implement {getattr(func, '__name__', func)}")
         return found
+
+    @contextlib.contextmanager
+    def _catching(self) -> Iterator[None]:
+        """Catches the calls that are made while one is answered."""
+        super().__enter__()  # type: ignore[no-untyped-call]
+        try:
+            yield
+        finally:
+            super().__exit__(None, None, None)  # type: ignore[no-untyped-call]
 
     def _is_idle(self, tensor: torch.Tensor) -> bool:
         """Returns whether writes into a tensor of the model's do not affect the recording."""
         return tensor.dim() > 0 and id(tensor) in self.run.subject.parameters
 
 
+_FOR_LISTS: Final = "torch.foreach"
+"""The module, since torch 2.15, of functions in Python that call operators on lists, with names of others."""
 _PACKAGE: Final = __name__.partition(".")[0] + "."
 _NEVER_OVERRIDE: Final = frozenset({torch.Tensor, Parameter, SymbolicTensor})
 
