@@ -36,10 +36,9 @@ def _above_zero(dim: Dim, index: str, n: Dim) -> Dim | None:
     Backwards if the dim rises, its values are d - q*k with q >= 0. Those above 0 are the first m of them,
     where m is n or, if that is less, d/q rounded up.
     """
-    parts = affine(dim, index)
-    if parts is None or not isinstance(parts[0], int):
+    a, c = affine(dim, index) or (None, 0)
+    if not isinstance(a, int):
         return None
-    a, c = parts
     if a == 0:
         return n * maximum(c, 0)
     q, d = abs(a), c + a * (n - 1) if a > 0 else c
