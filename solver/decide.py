@@ -363,11 +363,10 @@ class _PathReading:
             walk.premise, formula, constraint.reason, origin, walk.index, constraint,
             doubt=walk.doubt(constraint.node),
         )
-        if on_data:  # what some data satisfy is all that is required of the inputs
-            plain = replace(constraint, by_data=False)
-            requirement = replace(requirement, needs=self._needs(walk, requirement), constraint=plain)
-        else:
-            requirement = replace(requirement, needs=walk.guard(formula))
+        needs = self._needs(walk, requirement) if on_data else walk.guard(formula)
+        requirement = replace(requirement, needs=needs)
+        if constraint.alone:  # what some data satisfy is all that is required of the inputs
+            requirement = replace(requirement, constraint=replace(constraint, by_data=False))
         if constraint.kind == "trace":
             self._add(self.trace, requirement)
             return
@@ -396,8 +395,9 @@ class _PathReading:
             some_pass = self._judge.project(all_of((data, formula)), walk.unbacked)
             needs = True if some_pass is None else implies(walk.reached, some_pass)
         region = walk.reached if some_fail is None else all_of((walk.reached, some_fail))
-        by_data = plainly and requirement.by_data and len(_numbers_of_data(walk.path)) == 1
-        self._undecided.append(_DataDecide(region, requirement, "remarked" if by_data else "open"))
+        alone = requirement.constraint is not None and requirement.constraint.alone
+        alone = alone and plainly and len(_numbers_of_data(walk.path)) == 1
+        self._undecided.append(_DataDecide(region, requirement, "remarked" if alone else "open"))
         return needs
 
     def _settle(self, system: System) -> None:
@@ -639,9 +639,9 @@ def _speaks_of(condition: Condition, names: Sequence[str]) -> bool:
 
 
 def _numbers_of_data(path: Path) -> set[str]:
-    """Returns the numbers that the data decide of which something is required that some data satisfy."""
+    """Returns the numbers of true elements that the data alone decide to be enough."""
     names = {name for name, _ in path.unbacked}
-    return {name for c in path.constraints if c.by_data for name in free_symbols(c.formula) & names}
+    return {name for c in path.constraints if c.alone for name in free_symbols(c.formula) & names}
 
 
 def _on_data_sizes(path: Path) -> bool:

@@ -386,15 +386,18 @@ class Generator:
         formula = implies(self.given, formula)
         if self.equations:
             formula = self.equations.simplify_formula(formula)
+        alone = False
         if not by_data and self._choices and (each := self._of_each_choice(formula)) is not None:
             if each.condition is False and self._asks_for_trues(formula):
-                by_data = True  # no sizes make sure of it: the data alone decide
+                by_data = alone = True
             else:
                 self.require(each.condition, reason, error, by_data=each.by_data)
                 if each.whole:
                     return
         if not self.bounds.certain(formula):
-            constraint = Constraint(formula, reason, self.node, by_data=by_data, error=error)
+            constraint = Constraint(
+                formula, reason, self.node, by_data=by_data, error=error, alone=alone
+            )
             self.said.constraints.append(constraint)
             self.learn(formula)
 

@@ -488,6 +488,8 @@ class Constraint:
     """Whether some data also fit where the formula is false: random numbers, positions of a maximum."""
     error: type[Exception] = field(default=RuntimeError, compare=False)
     """The exception that torch raises where the formula is false."""
+    alone: bool = False
+    """Whether no sizes make sure of it, so that the data alone decide where some of them fit."""
 
 
 @dataclass(frozen=True, slots=True)

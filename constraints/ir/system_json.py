@@ -27,7 +27,10 @@ def _path(path: Path) -> dict[str, Any]:
     return {
         "program": to_json(path.program),
         "values": [[id, pack(value)] for id, value in path.values.items()],
-        "constraints": [[pack(c.formula), c.reason, c.node, c.kind, c.by_data] for c in path.constraints],
+        "constraints": [
+            [pack(c.formula), c.reason, c.node, c.kind, c.by_data, *(c.alone,) * c.alone]
+            for c in path.constraints
+        ],
         "notes": [[n.code, n.reason, n.node, n.may, pack(n.where)] for n in path.notes],
         "conditions": [_condition(c) for c in path.conditions],
         "end": [path.end.how, path.end.reason, list(astuple(path.end.origin)), path.end.by_library],
@@ -55,9 +58,14 @@ def _read(data: Any, symbols: frozenset[str]) -> Path:
         {integer(id): unpack(value) for id, value in data["values"]},
         tuple(
             Constraint(
-                formula_of(formula), text(why), integer(node), _among(kind, "model", "trace"), truth(by_data)
+                formula_of(formula),
+                text(why),
+                integer(node),
+                _among(kind, "model", "trace"),
+                truth(by_data),
+                alone=any(map(truth, alone)),
             )
-            for formula, why, node, kind, by_data in data["constraints"]
+            for formula, why, node, kind, by_data, *alone in data["constraints"]
         ),
         tuple(
             Note(_among(code, *NOTES), text(why), integer(node), _among(may, *DIRECTIONS), formula_of(where))

@@ -155,6 +155,7 @@ def asserted_before(x: Tensor) -> Tensor:
     lambda x: torch.multinomial(torch.ones(9), int((x == x.max()).nonzero()[:, 0].max()) + 1),
     lambda x: torch.multinomial(torch.ones(20), int(x.argsort()[:2].max())),
     lambda x: torch.zeros(9)[x.cummax(0).indices.cumsum(0)],
+    lambda x: x.clone().index_put(((t := torch.randint(3, (n(x),)) + 4)[t < 6],), x.new_zeros(())),
 ])  # fmt: skip
 def test_nothing_wrong_is_said(target: Target, dtype: torch.dtype) -> None:
     name = str(dtype).removeprefix("torch.")
