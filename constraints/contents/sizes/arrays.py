@@ -8,6 +8,7 @@ represented by the range: a permutation of it, or one number out of it, which ma
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, combinations, pairwise, product
@@ -262,10 +263,14 @@ def _root(x: Number) -> float:
 
 
 def _is_unsure(array: Array) -> bool:
-    """Returns whether it is not known which integers the floats are cut to."""
-    return array.near and any(
-        x != int(x) and math.floor(x - NEAR * abs(x)) != math.floor(x + NEAR * abs(x)) for x in array.numbers
-    )
+    """Returns whether it is not known which integers of 64 bits the floats are cut to."""
+
+    def is_sure(x: Number) -> bool:
+        if abs(x) < 1 << 24:
+            return x == int(x) or math.floor(x - NEAR * abs(x)) == math.floor(x + NEAR * abs(x))
+        return math.frexp(x)[0] == 0.5 or x * (1 - NEAR) > 1 << 63
+
+    return array.near and not all(map(is_sure, array.numbers))
 
 
 NEAR: Final = 1e-5
@@ -296,8 +301,8 @@ def _positions(shape: Shape, strides: Sequence[int], first: int = 0) -> list[int
 
 Law: TypeAlias = Callable[[ArrayCall], Array]
 ALIKE: Final = frozenset(
-    ((op, 0) for op in "multinomial randint randint_like argsort randperm".split()),
-) | {("topk", 1), ("sort", 1), ("_unique2", 1)}
+    ((op, 0) for op in "multinomial randint randint_like argsort randperm argmax argmin bucketize".split()),
+) | {(op, 1) for op in "topk sort _unique2 max min median mode kthvalue".split()}
 """Results of operators, by their numbers, with elements of which each may be any, for some data."""
 DRAWING: Final = frozenset("multinomial randint randint_like randperm".split())
 """Those of them that look at no data."""
@@ -343,13 +348,15 @@ def _eye(call: ArrayCall) -> Array:
 
 
 def _logspace(call: ArrayCall) -> Array:
-    """Powers between two, which torch computes with an error of a few roundings; powers of 2 are exact."""
+    """Powers between two, which torch computes with an error of a few roundings; powers of 2 are exact. As
+    integers, those from 2**63 on are all the same.
+    """
     first, last, base = call.number("start"), call.number("end"), call.number("base", 10)
     count = math.prod(call.shape)
-    if base != 2 or call.dtype not in ("float32", "float64") or abs(first) + abs(last) > 60 or count > 60:
+    if base != 2 or call.dtype not in ("float32", "float64") or min(first, last) < 0 or count > 60:
         raise NotComputed
     powers = [first + (last - first) * k / max(count - 1, 1) for k in range(count)]
-    return Array(call.shape, tuple([2.0**p for p in powers]), call.dtype, near=True)
+    return Array(call.shape, tuple([2.0 ** min(p, 200) for p in powers]), call.dtype, near=True)
 
 
 def _linspace(call: ArrayCall) -> Array:
@@ -442,7 +449,9 @@ def _bucketize(call: ArrayCall) -> Array:
         raise NotComputed
     if any(call.args.get(name) for name in ("right", "side", "sorter", "out_int32")):
         raise NotComputed
-    numbers = tuple([sum(bound < x for bound in bounds.numbers) for x in array.numbers])
+    if any(before > after for before, after in pairwise(bounds.numbers)):
+        raise NotComputed
+    numbers = tuple([bisect_left(bounds.numbers, x) for x in array.numbers])
     return replace(array, numbers=numbers, dtype=call.dtype)
 
 

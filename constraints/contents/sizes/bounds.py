@@ -42,7 +42,8 @@ def _moved(call: EndsCall) -> Ends:
         raise NotComputed
     kept = call.op in KEEPING and (call.op not in SHAPED or len(value.shape) == len(call.result.shape) == 1)
     growth = ends.growth if kept else min(ends.growth, Growth.BAG)
-    growth = min(growth, Growth.NUMBERS) if call.op == "_unique2" else growth
+    if call.op == "_unique2" and growth >= Growth.NUMBERS:
+        growth = Growth.NUMBERS if ends.chosen else Growth.BAG  # each number that stays is there once
     if not all(map(call.tail.rises, (*value.shape, *call.result.shape))):
         growth = Growth.NOTHING if call.op in COPYING else min(growth, Growth.BAG)
     root = ends.root if call.op in SAME and value.shape == call.result.shape else None
@@ -378,8 +379,13 @@ def _extreme(greatest: bool) -> Law:
     def of(call: EndsCall) -> Ends:
         ends, value = call.ends(), call.operand()
         whole = call.args.get("dim") in (None, ()) or len(value.shape) <= 1
-        if ends.wild or call.part or call.args.get("other") is not None:
+        if call.part or call.args.get("other") is not None:
             raise NotComputed
+        if ends.wild:
+            there = call.tail.numbers(call.args.get("input"), call.time)
+            if not (whole and greatest and ends.growth and there and value.dtype == "int64") or ends.chosen:
+                raise NotComputed
+            return Ends(flat(max(there)), None, flat(max(there)))
         if all(n == 1 for n in value.shape):
             return ends
         if not whole or ends.chosen:

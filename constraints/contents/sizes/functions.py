@@ -65,7 +65,9 @@ def _by_element(law: Callable[[EndsCall], Ends], *names: str) -> Law:
             raise NotComputed
         several = [name for name in names if call.args.get(name) is not None and not call.is_single(name)]
         alike = len(several) == 1 and call.ends(several[0]).alike
-        found = replace(law(call), growth=growth, root=root, chosen=chosen, alike=alike)
+        found = law(call)
+        growth = max(growth, found.growth) if call.op in CASTS else growth
+        found = replace(found, growth=growth, root=root, chosen=chosen, alike=alike)
         exact = call.op not in ("mul", "div") or all(map(call.is_exact, names))
         whole = call.op in CASTS and call.operand().dtype in INTEGRAL
         if call.dtype in DIGITS:
@@ -190,13 +192,45 @@ def _cast(call: EndsCall) -> Ends:
         if ends.wild:  # as an integer, infinity is the least one, which no size allows
             if call.dtype != "int64":
                 raise NotComputed
-            if ends.top is not None and flat(-LEAST).is_below(ends.top):
+            if (powers := _of_powers(call)) is not None:
+                return powers
+            far = ends.top is not None and flat(-LEAST).is_below(ends.top)
+            if far or (ends.bottom is not None and ends.bottom.is_below(flat(LEAST))):
                 return Ends(flat(LEAST), None, None, flat(LEAST), chosen=ends.chosen)
             return replace(ends, low=None, high=None, top=_to_whole(ends, math.trunc).top, bottom=None)
         return _to_whole(ends, math.floor if ends.natural else math.trunc)
     if ends.wild and call.dtype in INTEGRAL and call.dtype != "int64":
         raise NotComputed
     return ends
+
+
+def _of_powers(call: EndsCall) -> Ends | None:
+    """Returns the bounds of powers of 2 as integers, which from 2**63 on are the least one. Of fractions e of
+    exponents, which are rounded, those below 128 err by less than 1/64.
+    """
+    source = call.args["input"]
+    made = call.places.program.made(source.id) if isinstance(source, Ref) else None
+    if made is None or made.op != "logspace":
+        return None
+    args, count = call.places.args(made), call.result.shape[0]
+    end = call.ends_of(args.get("end"))
+    least, most = (None if one is None else one.least for one in (end.low, end.high and end.high.negated))
+    if type(count) is not int or count < 2 or least is None or least < 0:
+        return None
+    first, last = Fraction(least), None if most is None else -most
+    whole = first == last and first % (count - 1) == 0
+    off = 0 if whole else Fraction(1, 64)
+    low, high, top, bottom, stays = [1], [1], [1], [1], True
+    for place in range(1, count):
+        reach = Fraction(place, count - 1)
+        begin, stop = first * reach - off, None if last is None else last * reach + off
+        low += [LEAST] if stop is None or stop >= 63 else []
+        bottom += [LEAST] if begin >= 63 else []
+        high += [] if begin >= 63 else [1 << 63 if stop is None else 1 << min(math.ceil(stop), 63)]
+        top += [1 << math.floor(begin)] if begin >= 0 and stop is not None and stop < 63 else []
+        stays = stays and begin >= 63
+    growth = Growth.PLACES if stays else Growth.NOTHING
+    return Ends(*map(flat, (min(low), max(high), max(top), min(bottom))), growth)
 
 
 def _of_truth(ends: Ends) -> Ends:
@@ -382,11 +416,11 @@ def _root(call: EndsCall) -> Ends:
         return None if one is None or one.at < 0 or not one.rises else flat(_root_of(one.at))
 
     def most(one: Bound) -> Bound:
-        if one is None or not one.constant:
-            if one is None or one.most is None:
-                return one and one.plus(flat(1)).times(Fraction(1, 2))
-            return flat(math.isqrt(math.floor(one.most)) + 1)
-        return flat(_root_of(one.at) + Fraction(1, 1 << 30) * bool(_root_of(one.at) ** 2 != one.at))
+        last = None if one is None else one.most
+        if one is None or last is None:
+            return one and one.plus(flat(1)).times(Fraction(1, 2))
+        root = _root_of(last)
+        return flat(root if root * root == last else root + Fraction(1, 1 << 30))
 
     return Ends(least(ends.low), most(ends.high), least(ends.top), most(ends.bottom))
 

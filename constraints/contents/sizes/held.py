@@ -36,6 +36,8 @@ def rounded(ends: Ends, dtype: str, exact: bool = True, whole: bool = False) -> 
     infinite = flat(BEYOND_HALVES)
     if dtype == "float16" and ends.top is not None and infinite.is_below(ends.top):
         ends = replace(ends, top=flat(INFINITY))
+    if dtype == "float16" and ends.bottom is not None and ends.bottom.is_below(infinite.times(-1)):
+        ends = replace(ends, bottom=flat(-INFINITY))
     wild = ends.wild or (dtype == "float16" and not ends.within(most.times(-1), most))
     return replace(
         ends,

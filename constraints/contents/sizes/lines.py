@@ -32,6 +32,10 @@ class Line:
     def times(self, factor: Fraction | int) -> Line:
         return Line(self.at * factor, tuple([slope * factor for slope in self.slopes]), self.spans)
 
+    @property
+    def negated(self) -> Line:
+        return self.times(-1)
+
     def minus(self, other: Line) -> Line:
         return self.plus(other.times(-1))
 

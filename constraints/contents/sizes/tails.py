@@ -225,7 +225,7 @@ class Tail:
         if isinstance(atom, Symbol):
             if atom.name not in self.box:
                 raise NotComputed
-            slopes = tuple([Fraction(name == atom.name) for name in self.box])
+            slopes = tuple([Fraction(name == atom.name and first != last) for name, (first, last) in self.box.items()])
             line = Line(Fraction(self.box[atom.name][0]), slopes, self._spans)
             return line, line
         if atom not in self._lines:
@@ -242,7 +242,12 @@ class Tail:
                 else:
                     low, high = greater(low, least), upper(high, most)
             return low, high
-        divisor = atom.args[-1]
+        divisor, one = atom.args[-1], args[0][0]
+        if atom.op in ("//", "%") and one == args[0][1] and one is not None and one.constant:
+            by = args[1][0]
+            if by == args[1][1] and by is not None and by.constant and by.at > 0:
+                exact = flat(one.at // by.at if atom.op == "//" else one.at % by.at)
+                return exact, exact
         if isinstance(divisor, int) and divisor > 0 and atom.op == "//":
             by = Fraction(1, divisor)
             low, high = args[0]
@@ -295,7 +300,8 @@ class EndsCall(TensorCall):
                 return Ends(low, high, low, high)
             case Quotient("float", over, under):
                 one, other = self.ends_of(over), self.ends_of(under)
-                return rounded(quotient(one, other), "float64")
+                found = rounded(quotient(one, other), "float64")
+                return found if (same := single(found)) is None else constant(same)
         raise NotComputed
 
     def is_chosen(self, name: str) -> bool:

@@ -99,6 +99,14 @@ EXACT: Final[list[Target]] = [
     lambda x: torch.zeros(7)[torch.diag(arange(n(x) + 1)).flip(0)],
     lambda x: torch.zeros(7)[F.pad((arange(n(x)) ** 2).sqrt().long(), (0, 2), value=n(x) // 2)],
     lambda x: x[(torch.tensor(n(x) // 2) * (3 / n(x))).long()],
+    lambda x: F.cross_entropy(torch.zeros(2, 256), torch.logspace(0, n(x) + 1, 2, base=2).long().int().long()),
+    lambda x: torch.bincount((torch.logspace(0, n(x), 2, base=2).long().half() * 5).long()[1:]),
+    lambda x: x.index_select(0, torch.pow(2, torch.logspace(0, n(x) - 1, 4, base=2).long().clamp(0, 9))),
+    lambda x: torch.zeros(40)[torch.logspace(0, 2 * n(x), 3, base=2).long().char().long()[-1:]],
+    lambda x: x[(arange(n(x)).unique().byte() * 1).long().clamp(1, 2).prod()],
+    lambda x: torch.zeros(57)[torch.div(torch.tensor([90 * n(x), 7]).sqrt().long(), -3, rounding_mode="trunc")],
+    lambda x: torch.zeros(40 * n(x))[(torch.tensor([37 * n(x), n(x) // 2]).half().long() * 0.7).round().long()],
+    lambda x: torch.multinomial(torch.ones(9), int(((arange(n(x)) * (n(x) / n(x))).half() * 2).long().max())),
 ]  # fmt: skip
 
 
@@ -205,6 +213,7 @@ PAIRS: Final[list[Callable[[Tensor, Tensor], Any]]] = [
     lambda x, y: torch.zeros(n(x) + n(y))[(arange(n(x))[:, None] + arange(n(y))).flatten()],
     lambda x, y: torch.zeros(n(x), n(y)).take(arange(n(x) * n(y)).abs().sqrt().long().byte().long()),
     lambda x, y: torch.zeros(n(y))[torch.tensor([n(x) - 1, 3]).clamp(max=4)],
+    lambda x, y: y[(torch.linspace(0, n(y) - 1, 2 * n(x)).round().long().double() * 0.1).long().max()],
 ]  # fmt: skip
 
 
