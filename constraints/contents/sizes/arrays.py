@@ -632,7 +632,7 @@ def _joined(call: ArrayCall) -> Array:
 
 def _padded(call: ArrayCall) -> Array:
     array, sides = call.ordered(), call.args.get("pad")
-    if len(array.shape) != 1 or not isinstance(sides, tuple) or len(sides) != 2:
+    if not array.shape or not isinstance(sides, tuple) or len(sides) != 2:
         raise NotComputed
     if call.args.get("mode", "constant") not in (None, "constant"):
         raise NotComputed
@@ -640,7 +640,8 @@ def _padded(call: ArrayCall) -> Array:
     if not (type(before) is int and type(after) is int and before >= 0 and after >= 0):
         raise NotComputed
     around = call.number("value", 0)
-    return call.made_of([*[around] * before, *array.numbers, *[around] * after])
+    lines = ([array.numbers[i] for i in line] for line in _lines(array, len(array.shape) - 1))
+    return call.made_of(x for line in lines for x in (*[around] * before, *line, *[around] * after))
 
 
 def _on_diagonal(call: ArrayCall) -> Array:
@@ -648,6 +649,15 @@ def _on_diagonal(call: ArrayCall) -> Array:
     if len(array.shape) != 1 or call.args.get("diagonal", 0) != 0:
         raise NotComputed
     return call.made_of(x if i == j else 0 for i, x in enumerate(array.numbers) for j in range(*array.shape))
+
+
+def _cut(call: ArrayCall) -> Array:
+    """The elements on one side of a diagonal of matrices, and zeros on the other."""
+    array, diagonal, upper = call.ordered(), call.whole("diagonal", 0), call.op == "triu"
+    rows, columns = array.shape[-2:]
+    places = ((k // columns % rows, k % columns) for k in range(len(array.numbers)))
+    kept = [j - i >= diagonal if upper else j - i <= diagonal for i, j in places]
+    return call.made_of(x if keep else 0 for x, keep in zip(array.numbers, kept, strict=True))
 
 
 def _part(call: ArrayCall) -> Array:
@@ -787,6 +797,7 @@ LAWS: Final[Mapping[str, Law]] = {
     **dict.fromkeys(("cat", "stack"), _joined),
     **dict.fromkeys(("pad", "constant_pad_nd"), _padded),
     "diag": _on_diagonal,
+    **dict.fromkeys(("tril", "triu"), _cut),
     **dict.fromkeys(("unbind", "select"), _part),
     "sum": _reduced(sum, empty=True),
     "prod": _reduced(math.prod, empty=True),

@@ -298,9 +298,9 @@ def _sum_of(call: EndsCall) -> Ends:
     dim = call.args.get("dim")
     whole = dim in (None, ()) or len(value.shape) <= 1
     top = ends.top if call.tail.has_elements(value) else None
+    count = call.tail.lines(value.shape[dim] if not whole and isinstance(dim, int) else _count(value))
     if not whole or ends.chosen:
-        return Ends(flat(0), None, top, chosen=ends.chosen)
-    count = call.tail.lines(_count(value))
+        return Ends(flat(0), product_above(count[1], ends.high), top, chosen=ends.chosen)
     low = product_below(count[0], ends.low) if count[0] and flat(0).is_below(count[0]) else flat(0)
     least = greater(greater(low, flat(0)), top)
     if ends.growth >= Growth.BAG and (there := call.tail.numbers(call.args.get("input"), call.time)):

@@ -35,6 +35,7 @@ from .lines import (
 )
 from .tails import EndsCall, Law
 
+LAST: Final = (1 << 63) - 1
 LEAST: Final = -(1 << 63)
 """The integer of 64 bits that floats are cut to which none represents."""
 
@@ -226,7 +227,7 @@ def _of_powers(call: EndsCall) -> Ends | None:
         begin, stop = first * reach - off, None if last is None else last * reach + off
         low += [LEAST] if stop is None or stop >= 63 else []
         bottom += [LEAST] if begin >= 63 else []
-        high += [] if begin >= 63 else [1 << 63 if stop is None else 1 << min(math.ceil(stop), 63)]
+        high += [] if begin >= 63 else [LAST if stop is None or stop > 62 else 1 << math.ceil(stop)]
         top += [1 << math.floor(begin)] if begin >= 0 and stop is not None and stop < 63 else []
         stays = stays and begin >= 63
     growth = Growth.PLACES if stays else Growth.NOTHING

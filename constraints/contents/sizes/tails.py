@@ -225,8 +225,9 @@ class Tail:
         if isinstance(atom, Symbol):
             if atom.name not in self.box:
                 raise NotComputed
-            slopes = tuple([Fraction(name == atom.name and first != last) for name, (first, last) in self.box.items()])
-            line = Line(Fraction(self.box[atom.name][0]), slopes, self._spans)
+            first, last = self.box[atom.name]
+            slopes = tuple([Fraction(name == atom.name and first != last) for name in self.box])
+            line = Line(Fraction(first), slopes, self._spans)
             return line, line
         if atom not in self._lines:
             self._lines[atom] = self._of_apply(atom)
