@@ -174,8 +174,8 @@ def of_chains(seeds: range) -> int:
     for program in chains(seeds):
         try:
             confirmed += compare(program) > 0
-        except (TypeError, NotImplementedError, AttributeError, NotCallable):  # what this rank, or dtype, does not have
-            continue
+        except (TypeError, NotImplementedError, AttributeError, NotCallable):
+            continue  # this rank, or this dtype, does not have it
     return confirmed
 
 

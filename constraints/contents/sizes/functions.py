@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from typing import Final
 
-from ...ir.language import Quotient
+from ...ir.language import Quotient, Slice
 from ...ir.program import Ref
 from ...terms.dims import Term
 from ..computed import NotComputed
@@ -114,10 +114,22 @@ def _is_own_extreme(call: EndsCall, names: tuple[str, str]) -> bool:
 def _all_meet(call: EndsCall, names: Iterable[str]) -> bool:
     """Returns whether all pairs of the elements of two operands meet, as they vary along other axes."""
     names = [name for name in names if isinstance(call.args.get(name), Ref)]
-    if len(names) > 1 and any(map(call.is_chosen, names)):
+    if len(names) > 1 and any(map(call.is_chosen, names)) and not _are_one(call, names):
         return False
     shapes = [call.operand(name).shape for name in names]
     return len(shapes) < 2 or all(1 in pair for pair in zip(*(s[::-1] for s in shapes), strict=False))
+
+
+def _are_one(call: EndsCall, names: Sequence[str]) -> bool:
+    """Returns whether operands that are added, or multiplied, are one tensor with dims of size 1 at different
+    places: each of its elements meets itself.
+    """
+    made = [call.places.program.made(one.id) for name in names if isinstance(one := call.args.get(name), Ref)]
+    views = [call.places.args(one) for one in made if one is not None and one.op == "getitem"]
+    indices = [view.get("index") for view in views]
+    whole = all(isinstance(index, tuple) and set(index) <= {None, Slice()} for index in indices)
+    one_tensor = len({view.get("input") for view in views}) == 1
+    return call.op in ("add", "mul") and whole and one_tensor and len(views) == len(names)
 
 
 def _product(call: EndsCall) -> Ends:

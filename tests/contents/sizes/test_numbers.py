@@ -62,6 +62,9 @@ CHOSEN: Final[list[Target]] = [
     lambda x: torch.zeros(n(x))[torch.pow(2, torch.unique(x, return_inverse=True)[1][:1].clamp(0, 3))],
     lambda x: torch.zeros(9)[torch.div(x.argsort()[:1].char(), -3, rounding_mode="trunc").long()],
     lambda x: torch.zeros(n(x))[torch.bucketize(x, torch.linspace(0, 1, 3))[:5]],
+    lambda x: torch.zeros(n(x) + 4)[(t := torch.unique(x, return_inverse=True)[1])[None, :] + t[:, None]],
+    lambda x: torch.zeros(9)[(t := x.argsort())[None, :] + t[:, None]],
+    lambda x: torch.zeros(9)[(t := torch.unique(x, return_inverse=True)[1])[None, :] * t[:, None]],
 ]  # fmt: skip
 
 
@@ -105,6 +108,7 @@ NEVER: Final[list[Target]] = [
     lambda x: torch.zeros(5)[torch.where((x > 0) & (x < 0))[0]],
     lambda x: torch.zeros(5)[torch.where(x * 0 > 0)[0]],
     lambda x: torch.zeros(5)[(x > 0).nonzero()[2:3, 0] - 5],
+    lambda x: torch.zeros(5)[(t := x.argmax(0, keepdim=True))[None, :] - t[:, None]],
 ]
 
 
