@@ -21,6 +21,7 @@ from ..computed import FUNCTIONS, NotComputed, Number, RangeOperand, held
 from ..dtypes import DIGITS, INTEGRAL
 from ..laws.calls import CASTS
 from ..places import MadeValue, Places, TensorCall
+from .lines import Alike
 
 Sizes: TypeAlias = Mapping[str, int]
 Shape: TypeAlias = tuple[int, ...]
@@ -48,8 +49,7 @@ class Array:
     source: int | None = None
     loose: bool = False
     near: bool = False
-    alike: bool = False
-    """Whether what the data may choose for one element they may choose for any."""
+    alike: Alike = Alike.NO
 
 
 class Arrays:
@@ -69,7 +69,7 @@ class Arrays:
             raise NotComputed
         if ref not in self._found:
             shape = self.shape(value)
-            alike = made is not None and are_alike(self.places, made)
+            alike = Alike.NO if made is None else alike_in(self.places, made)
             if (plain := self._plain(value, shape, alike)) is None:
                 if made is None:
                     raise NotComputed
@@ -97,7 +97,7 @@ class Arrays:
             raise NotComputed
         return found
 
-    def _plain(self, value: Tensor, shape: Shape, alike: bool) -> Array | None:
+    def _plain(self, value: Tensor, shape: Shape, alike: Alike) -> Array | None:
         """Returns elements that are stated as a function of their place, or as a choice of the data."""
         match value.elements:
             case Affine(start, steps) if value.dtype in INTEGRAL:
@@ -248,12 +248,16 @@ class ArrayCall(TensorCall):
         return RangeOperand(None, lambda i: numbers[int(i)], found.dtype)
 
 
-def are_alike(places: Places, made: MadeValue) -> bool:
-    """Returns whether what the data may choose for one element of a result they may choose for any."""
-    source = places.args(made).get("input")
+def alike_in(places: Places, made: MadeValue) -> Alike:
+    """Returns how the elements of a result are related that the data choose."""
+    args = places.args(made)
+    source = args.get("input")
     value = places.program.value(source.id) if isinstance(source, Ref) else None
     given = made.op in DRAWING or (isinstance(value, Tensor) and value.elements is None)
-    return given and (made.op, made.place) in ALIKE
+    if not given or (made.op, made.place) not in ALIKE:
+        return Alike.NO
+    apart = made.op in DISTINCT or (made.op == "multinomial" and args.get("replacement") is not True)
+    return Alike.EACH if apart else Alike.ALL
 
 
 def _root(x: Number) -> float:
@@ -304,6 +308,8 @@ ALIKE: Final = frozenset(
     ((op, 0) for op in "multinomial randint randint_like argsort randperm argmax argmin bucketize".split()),
 ) | {(op, 1) for op in "topk sort _unique2 max min median mode kthvalue".split()}
 """Results of operators, by their numbers, with elements of which each may be any, for some data."""
+DISTINCT: Final = frozenset("argsort randperm topk sort _unique2".split())
+"""Those of them whose elements differ, or are all the numbers up to the greatest."""
 DRAWING: Final = frozenset("multinomial randint randint_like randperm".split())
 """Those of them that look at no data."""
 
@@ -502,7 +508,7 @@ def _moved(law: Callable[[ArrayCall, Array], Sequence[int]]) -> Law:
         if array.source is None:
             return replace(array, shape=call.shape, numbers=tuple([array.numbers[i] for i in at]))
         whole = len(set(at)) == len(at) == len(array.numbers)
-        return replace(array, shape=call.shape, source=call.ref, loose=not whole, alike=True)
+        return replace(array, shape=call.shape, source=call.ref, loose=not whole, alike=Alike.EACH)
 
     return moved
 
@@ -691,7 +697,9 @@ def _reduced(law: Callable[[Iterable[Number]], Number], empty: bool) -> Law:
         if array.near or array.dtype in DIGITS or call.part or call.args.get("other") is not None:
             raise NotComputed
         if array.loose and math.prod(array.shape) != 1:
-            raise NotComputed
+            if array.alike < Alike.ALL or law not in (max, min) or 0 in array.shape:
+                raise NotComputed
+            return replace(array, shape=call.shape, dtype=call.dtype, source=call.ref)
         if math.prod(array.shape) == 1:
             return replace(array, shape=call.shape, dtype=call.dtype)
         axis = axis[0] if isinstance(axis, tuple) and len(axis) == 1 else axis

@@ -20,6 +20,7 @@ from .arrays import is_whole_topk
 from .functions import FUNCTIONS, at_most
 from .held import rounded, stored
 from .lines import (
+    Alike,
     Ends,
     Growth,
     constant,
@@ -47,7 +48,7 @@ def _moved(call: EndsCall) -> Ends:
     if not all(map(call.tail.rises, (*value.shape, *call.result.shape))):
         growth = Growth.NOTHING if call.op in COPYING else min(growth, Growth.BAG)
     root = ends.root if call.op in SAME and value.shape == call.result.shape else None
-    return replace(ends, growth=growth, root=root, alike=ends.alike and call.op not in ORDERING)
+    return replace(ends, growth=growth, root=root, alike=Alike.NO if call.op in ORDERING else ends.alike)
 
 
 SAME: Final = frozenset("clone contiguous detach alias reshape view flatten".split())
@@ -70,6 +71,8 @@ def _item(call: EndsCall) -> Ends:
         return replace(ends, root=None)
     if len(items) == 1 and isinstance(items[0], Ref):
         positions = call.places.program.value(items[0].id)
+        if items[0] == call.args.get("input") and ends.alike == Alike.ALL:
+            return replace(ends, growth=Growth.NOTHING, root=None)  # where all are one number, so is each
         if not ends.chosen and is_permutation(positions, value.shape):
             return replace(ends, growth=min(ends.growth, Growth.BAG), root=None)
     if len(items) == 1 and type(items[0]) is int and (one := call.tail.at(ends, items[0], call)) is not None:
@@ -88,7 +91,7 @@ def _item(call: EndsCall) -> Ends:
         return Ends(greatest, ends.high, greatest, ends.high)
     if all(n == 1 for n in value.shape) and call.tail.has_elements(call.result):
         return ends
-    return replace(ends, alike=False).loose if any(isinstance(item, Ref) for item in items) else ends.loose
+    return replace(ends, alike=Alike.NO).loose if any(isinstance(item, Ref) for item in items) else ends.loose
 
 
 def _is_whole(items: Iterable[Any]) -> bool:
@@ -268,7 +271,9 @@ def _linspace(call: EndsCall) -> Ends:
     low, high = lower(start.low, end.low), upper(start.high, end.high)
     several = flat(2).is_below(count)
     found = Ends(low, high, end.low, start.high) if several else Ends(low, high)
-    return rounded(found, call.dtype, exact=False)
+    by_ones = call.args.get("start") == 0 and call.args.get("end") == call.result.shape[0] - 1
+    growth = Growth.PLACES if by_ones and call.tail.rises(call.result.shape[0]) else Growth.NOTHING
+    return replace(rounded(found, call.dtype, exact=False), growth=growth)
 
 
 def _bucketed(call: EndsCall) -> Ends:
@@ -300,6 +305,8 @@ def _sum_of(call: EndsCall) -> Ends:
     top = ends.top if call.tail.has_elements(value) else None
     count = call.tail.lines(value.shape[dim] if not whole and isinstance(dim, int) else _count(value))
     if not whole or ends.chosen:
+        if ends.alike == Alike.ALL and top is not None and flat(1).is_below(count[0] or flat(0)):
+            top = product_below(count[0], top)
         return Ends(flat(0), product_above(count[1], ends.high), top, chosen=ends.chosen)
     low = product_below(count[0], ends.low) if count[0] and flat(0).is_below(count[0]) else flat(0)
     least = greater(greater(low, flat(0)), top)
@@ -343,15 +350,17 @@ def _running(call: EndsCall) -> Ends:
         raise NotComputed
     if call.op == "cumprod" and (found := _doubled(call, ends)) is not None:
         return found
-    if ends.chosen:
+    if ends.chosen and not (call.op == "cumsum" and ends.alike == Alike.ALL and ends.natural):
         raise NotComputed
-    growth = ends.growth if ends.growth == Growth.PLACES else Growth.NOTHING
+    growth = ends.growth if ends.growth == Growth.PLACES and not ends.chosen else Growth.NOTHING
     axis = call.args.get("dim")
     size = value.shape[axis] if isinstance(axis, int) else 0
     count = call.tail.lines(size)
     if call.op == "cumsum" and ends.natural:
-        top = greater(ends.top, product_below(count[0], ends.low)) if call.tail.has_elements(value) else None
-        return Ends(ends.low, product_above(count[1], ends.high), top, ends.high, growth)
+        reached = ends.top if ends.chosen else ends.low
+        top = greater(ends.top, product_below(count[0], reached)) if call.tail.has_elements(value) else None
+        high = product_above(count[1], ends.high)
+        return Ends(ends.low, high, top, ends.high, growth, chosen=ends.chosen)
     if ends.natural and isinstance(size, int) and ends.high is not None and ends.high.constant:
         most = math.ceil(max(ends.high.at, Fraction(1))) ** size
         return Ends(flat(0), flat(most), growth=growth) if most < 1 << 62 else Ends(growth=growth)
@@ -390,9 +399,11 @@ def _extreme(greatest: bool) -> Law:
             return ends
         if not whole or ends.chosen:
             some = call.tail.has_elements(value)
-            top, bottom = (ends.top, None) if greatest else (None, ends.bottom)
+            all_ = ends.alike == Alike.ALL
+            top = ends.top if greatest or all_ else None
+            bottom = ends.bottom if all_ or not greatest else None
             found = Ends(ends.low, ends.high, top if some else None, bottom if some else None)
-            return replace(found, chosen=ends.chosen)
+            return replace(found, chosen=ends.chosen, alike=ends.alike if all_ else Alike.NO)
         if greatest:
             low = greater(ends.low, ends.top)
             return Ends(low, ends.high, low, ends.high)

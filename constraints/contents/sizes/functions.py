@@ -17,6 +17,7 @@ from ..dtypes import DIGITS, INTEGRAL
 from ..laws.calls import CASTS
 from .held import rounded, wrapped
 from .lines import (
+    Alike,
     Bound,
     Ends,
     Growth,
@@ -65,7 +66,7 @@ def _by_element(law: Callable[[EndsCall], Ends], *names: str) -> Law:
         if chosen and not all(call.is_chosen(name) or call.is_single(name) for name in names):
             raise NotComputed
         several = [name for name in names if call.args.get(name) is not None and not call.is_single(name)]
-        alike = len(several) == 1 and call.ends(several[0]).alike
+        alike = call.ends(several[0]).alike if len(several) == 1 else Alike.NO
         found = law(call)
         growth = max(growth, found.growth) if call.op in CASTS else growth
         found = replace(found, growth=growth, root=root, chosen=chosen, alike=alike)

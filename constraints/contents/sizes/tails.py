@@ -22,7 +22,7 @@ from ..computed import NotComputed, Number
 from ..dtypes import DIGITS, INTEGRAL
 from ..places import Places, TensorCall
 from ..values import extremes
-from .arrays import Arrays, DoesNotRun, are_alike
+from .arrays import Arrays, DoesNotRun, alike_in
 from .held import rounded
 from .lines import (
     Bound,
@@ -82,7 +82,7 @@ class Tail:
         if made is not None:
             op, args = made.op.rstrip("_"), self.places.args(made)
             found = EndsCall(self.places, op, args, value, made.place, made.time, self, ref).bounds()
-            found = replace(found, alike=found.alike or are_alike(self.places, made))
+            found = replace(found, alike=found.alike or alike_in(self.places, made))
         plain = self._plain(value)
         if plain is not None and not found.wild:
             found = Ends(

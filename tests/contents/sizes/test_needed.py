@@ -108,6 +108,7 @@ EXACT: Final[list[Target]] = [
     lambda x: torch.zeros(40 * n(x))[(torch.tensor([37 * n(x), 5]).half().long() * 0.7).round().long()],
     lambda x: x.index_select(0, (t := torch.logspace(0, n(x) - 1, 5, base=2).long()).where(t > 3, 0)),
     lambda x: x[..., F.pad((x.new_full((1,), n(x)).long()[..., None] / max(n(x) - 1, 1) * 4).long(), (0, 2))],
+    lambda x: torch.zeros(99)[F.pad(torch.linspace(0, n(x) - 1, n(x)).round().long(), (0, 2)).byte().long()],
     lambda x: F.nll_loss(torch.zeros(n(x) // 2, 3), (torch.eye(n(x) // 2, dtype=torch.long) // n(x)).sum(0)),
     lambda x: torch.multinomial(torch.ones(9), int(((arange(n(x)) * (n(x) / n(x))).half() * 2).long().max())),
 ]  # fmt: skip

@@ -90,6 +90,11 @@ OF_ROWS: Final[list[Target]] = [
     lambda x: torch.zeros(5)[x.median(1).indices[1:] ^ 1],
     lambda x: torch.zeros(5)[x.argmax(1)[-1:] * 2],
     lambda x: torch.zeros(5)[x.min(1).indices[0] + 1],
+    lambda x: torch.zeros(5)[x.argmax(1).amin(0)],
+    lambda x: torch.zeros(7)[x.argmax(1).sum(0)],
+    lambda x: torch.zeros(7)[x.argmin(1).cumsum(0)],
+    lambda x: torch.zeros(7)[(t := x.argmax(1))[t]],
+    lambda x: torch.zeros(6)[x.median(1).indices.amin().half().long() + 1],
     lambda x: torch.zeros(x.shape[1] - 1)[(x.kthvalue(1, 1).indices.sqrt().long() - 1)[:2]],
 ]  # fmt: skip
 
@@ -108,6 +113,9 @@ NEVER: Final[list[Target]] = [
     lambda x: torch.zeros(5)[torch.where((x > 0) & (x < 0))[0]],
     lambda x: torch.zeros(5)[torch.where(x * 0 > 0)[0]],
     lambda x: torch.zeros(5)[(x > 0).nonzero()[2:3, 0] - 5],
+    lambda x: torch.zeros(8)[x.topk(2).indices.amin()],
+    lambda x: torch.zeros(16)[x.topk(2).indices.sum()],
+    lambda x: torch.zeros(8)[torch.unique(x, return_inverse=True)[1].amin()],
     lambda x: torch.zeros(5)[(t := x.argmax(0, keepdim=True))[None, :] - t[:, None]],
 ]
 
