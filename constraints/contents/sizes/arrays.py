@@ -608,6 +608,19 @@ def _item(call: ArrayCall, array: Array) -> list[int]:
     return _positions(tuple(shape), steps, first)
 
 
+def _got(call: ArrayCall) -> Array:
+    """The elements at some places, or those of a vector in an order that the data choose."""
+    index, array = call.args.get("index"), call.array()
+    if isinstance(index, tuple) and len(index) == 1:
+        (index,) = index
+    if isinstance(index, Ref) and len(array.shape) == 1 and array.source is None and not array.near:
+        places = call.array(index)
+        every = sorted(places.numbers) == [*range(*array.shape)]
+        if every and places.source is not None and not places.loose:
+            return replace(array, source=call.ref, alike=places.alike)
+    return _moved(_item)(call)
+
+
 def _picked(array: Array, index: Array) -> list[int]:
     """The places of the rows that a tensor names."""
     if index.dtype not in INTEGRAL or not array.shape:
@@ -800,7 +813,7 @@ LAWS: Final[Mapping[str, Law]] = {
     **dict.fromkeys(("expand", "expand_as"), _moved(_expanded)),
     "repeat": _moved(_repeated),
     "repeat_interleave": _moved(_interleaved),
-    "getitem": _moved(_item),
+    "getitem": _got,
     "index_select": _selected,
     **dict.fromkeys(("cat", "stack"), _joined),
     **dict.fromkeys(("pad", "constant_pad_nd"), _padded),

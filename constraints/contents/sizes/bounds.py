@@ -74,7 +74,8 @@ def _item(call: EndsCall) -> Ends:
         if items[0] == call.args.get("input") and ends.alike == Alike.ALL:
             return replace(ends, growth=Growth.NOTHING, root=None)  # where all are one number, so is each
         if not ends.chosen and is_permutation(positions, value.shape):
-            return replace(ends, growth=min(ends.growth, Growth.BAG), root=None)
+            alike = min(call.ends_of(items[0]).alike, Alike.EACH)
+            return replace(ends, growth=min(ends.growth, Growth.BAG), root=None, alike=alike)
     if len(items) == 1 and type(items[0]) is int and (one := call.tail.at(ends, items[0], call)) is not None:
         return one
     source = call.args.get("input")

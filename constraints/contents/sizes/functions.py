@@ -63,7 +63,7 @@ def _by_element(law: Callable[[EndsCall], Ends], *names: str) -> Law:
     def of(call: EndsCall) -> Ends:
         growth, root = _together(call, names)
         chosen = any(call.is_chosen(name) for name in names)
-        if chosen and not all(call.is_chosen(name) or call.is_single(name) for name in names):
+        if chosen and not all(call.is_chosen(name) or _is_one_number(call, name) for name in names):
             raise NotComputed
         several = [name for name in names if call.args.get(name) is not None and not call.is_single(name)]
         alike = call.ends(several[0]).alike if len(several) == 1 else Alike.NO
@@ -79,6 +79,8 @@ def _by_element(law: Callable[[EndsCall], Ends], *names: str) -> Law:
     return of
 
 
+def _is_one_number(call: EndsCall, name: str) -> bool:
+    return call.is_single(name) or single(call.ends(name)) is not None
 
 
 def _sum(call: EndsCall, sign: int = 1, names: tuple[str, str] = ("input", "other")) -> Ends:
@@ -201,7 +203,9 @@ def _whole(law: Callable[[Fraction], int]) -> Callable[[EndsCall], Ends]:
 def _cast(call: EndsCall) -> Ends:
     ends, source = call.ends(), call.operand().dtype
     if call.dtype == "bool":
-        return _of_truth(ends)
+        found = _of_truth(ends)
+        whole = ends.natural and source in INTEGRAL
+        return replace(found, high=less(found.high, ends.high)) if whole else found
     if call.dtype in INTEGRAL and source in DIGITS:
         if ends.wild:  # as an integer, infinity is the least one, which no size allows
             if call.dtype != "int64":
@@ -233,10 +237,10 @@ def _of_powers(call: EndsCall) -> Ends | None:
         return None
     first, last = Fraction(least), None if most is None else -most
     whole = first == last and first % (count - 1) == 0
-    off = 0 if whole else Fraction(1, 64)
     low, high, top, bottom, stays = [1], [1], [1], [1], True
     for place in range(1, count):
         reach = Fraction(place, count - 1)
+        off = 0 if whole or (reach == 1 and isinstance(args["end"], int | Term)) else Fraction(1, 64)
         begin, stop = first * reach - off, None if last is None else last * reach + off
         low += [LEAST] if stop is None or stop >= 63 else []
         bottom += [LEAST] if begin >= 63 else []

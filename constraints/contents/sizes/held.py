@@ -57,13 +57,17 @@ def wrapped(ends: Ends, dtype: str) -> Ends:
         raise NotComputed
     bits, signed = int(dtype.lstrip("uint")), not dtype.startswith("u")
     least, most = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
-    if ends.up_to_farthest.within(flat(least), flat(most)):
+    far = ends.up_to_farthest
+    if far.within(flat(least), flat(most)):
         return ends
     if ends.wild:
         raise NotComputed
-    if ends.natural:  # what wraps becomes less
-        return replace(ends, low=flat(least), high=less(flat(most), ends.high), top=None, bottom=None)
-    return replace(ends, low=flat(least), high=flat(most), top=None, bottom=None)
+    above = far.low is not None and flat(least).is_below(far.low)
+    below = far.high is not None and far.high.is_below(flat(most))
+    top = ends.top if below and ends.top is not None and flat(least).is_below(ends.top) else None
+    bottom = ends.bottom if above and ends.bottom is not None and ends.bottom.is_below(flat(most)) else None
+    high = less(flat(most), ends.high) if ends.natural else flat(most)  # what wraps becomes less
+    return replace(ends, low=flat(least), high=high, top=top, bottom=bottom)
 
 
 def stored(ends: Ends, dtype: str) -> Ends:

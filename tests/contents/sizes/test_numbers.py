@@ -63,6 +63,8 @@ CHOSEN: Final[list[Target]] = [
     lambda x: torch.zeros(9)[torch.div(x.argsort()[:1].char(), -3, rounding_mode="trunc").long()],
     lambda x: torch.zeros(n(x))[torch.bucketize(x, torch.linspace(0, 1, 3))[:5]],
     lambda x: torch.zeros(n(x) + 4)[(t := torch.unique(x, return_inverse=True)[1])[None, :] + t[:, None]],
+    lambda x: torch.zeros(100)[arange(n(x) - 1, -1, -1)[x.argsort()].char().half().long()[0]],
+    lambda x: torch.zeros(n(x))[(t := torch.where(x >= 0)[0].bool().long()).maximum(torch.zeros_like(t))],
     lambda x: torch.zeros(9)[(t := x.argsort())[None, :] + t[:, None]],
     lambda x: torch.zeros(9)[(t := torch.unique(x, return_inverse=True)[1])[None, :] * t[:, None]],
 ]  # fmt: skip
