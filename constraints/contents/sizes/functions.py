@@ -228,7 +228,7 @@ def _of_powers(call: EndsCall) -> Ends | None:
     """
     source = call.args["input"]
     made = call.places.program.made(source.id) if isinstance(source, Ref) else None
-    if made is None or made.op != "logspace":
+    if made is None or made.op != "logspace" or call.operand().dtype not in ("float32", "float64"):
         return None
     args, count = call.places.args(made), call.result.shape[0]
     end = call.ends_of(args.get("end"))
@@ -248,7 +248,7 @@ def _of_powers(call: EndsCall) -> Ends | None:
         top += [1 << math.floor(begin)] if begin >= 0 and stop is not None and stop < 63 else []
         stays = stays and begin >= 63
     growth = Growth.PLACES if stays else Growth.NOTHING
-    return Ends(*map(flat, (min(low), max(high), max(top), min(bottom))), growth)
+    return Ends(flat(min(low)), flat(max(high)), flat(max(top)), flat(min(bottom)), growth)
 
 
 def _of_truth(ends: Ends) -> Ends:

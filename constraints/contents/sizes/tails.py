@@ -245,9 +245,9 @@ class Tail:
             return low, high
         divisor, one = atom.args[-1], args[0][0]
         if atom.op in ("//", "%") and one == args[0][1] and one is not None and one.constant:
-            by = args[1][0]
-            if by == args[1][1] and by is not None and by.constant and by.at > 0:
-                exact = flat(one.at // by.at if atom.op == "//" else one.at % by.at)
+            other = args[1][0]
+            if other == args[1][1] and other is not None and other.constant and other.at > 0:
+                exact = flat(one.at // other.at if atom.op == "//" else one.at % other.at)
                 return exact, exact
         if isinstance(divisor, int) and divisor > 0 and atom.op == "//":
             by = Fraction(1, divisor)

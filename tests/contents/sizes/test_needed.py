@@ -110,6 +110,7 @@ EXACT: Final[list[Target]] = [
     lambda x: x[..., F.pad((x.new_full((1,), n(x)).long()[..., None] / max(n(x) - 1, 1) * 4).long(), (0, 2))],
     lambda x: torch.zeros(9).index_select(0, torch.logspace(0, n(x), 5, base=2).long() + 4),
     lambda x: torch.zeros(12)[torch.logspace(0, n(x), 3, base=2).long().clamp(max=9) + 1],
+    lambda x: torch.zeros(9)[torch.logspace(0, 2 * n(x), 3, base=2, dtype=torch.float64).long().clamp(max=9)],
     lambda x: torch.zeros(99)[F.pad(torch.linspace(0, n(x) - 1, n(x)).round().long(), (0, 2)).byte().long()],
     lambda x: F.nll_loss(torch.zeros(n(x) // 2, 3), (torch.eye(n(x) // 2, dtype=torch.long) // n(x)).sum(0)),
     lambda x: torch.multinomial(torch.ones(9), int(((arange(n(x)) * (n(x) / n(x))).half() * 2).long().max())),
