@@ -493,16 +493,20 @@ def held(x: Number, dtype: str) -> Number:
             x = int(x)
         x %= 1 << bits
         return x if dtype.startswith("u") or x < 1 << bits - 1 else x - (1 << bits)
-    if dtype not in DIGITS or abs(x) > 1 << 53:
+    if dtype not in DIGITS or 1 << 64 < abs(x) < math.inf or x != x:
         raise NotComputed
     if dtype == "float64":
         return float(x)
+    if math.isinf(x):
+        return x
+    if float(x) != x:
+        raise NotComputed  # singles are rounded once
     single: float = unpack("f", pack("f", x))[0]
     if dtype == "float32":
         return single
     if dtype == "float16":
         if abs(single) >= 65520:
-            raise NotComputed
+            return math.copysign(math.inf, single)
         half: float = unpack("e", pack("e", single))[0]
         return half
     (bits,) = unpack("I", pack("f", single))

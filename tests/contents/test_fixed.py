@@ -24,6 +24,7 @@ from anyshape.constraints.rules import default_rules
 from anyshape.constraints.terms.formula import holds
 from anyshape.solver.decide import DomainOracle
 from anyshape.tracer.recording import record as recorder
+from anyshape.tracer.recording.binding import NotCallable
 
 Step = Callable[[Any], Any]
 SIZES = [dict(zip("nm", sizes, strict=True)) for sizes in itertools.product((0, 1, 2, 5), repeat=2)]
@@ -77,6 +78,9 @@ STEPS: list[Step] = [
     lambda x: (x.sum() > 0).logical_or(x > 0), lambda x: x.sum().long() & 3,
     lambda x: x.sum().logical_and(x.prod()), lambda x: x.sum().long() | 4, lambda x: x @ x.t(),
     lambda x: x.t() @ x, lambda x: x.t().mm(x), lambda x: x.flatten().dot(x.flatten()),
+    lambda x: x.nonzero(), lambda x: (x > 0).nonzero()[:, 0] * x.shape[0], lambda x: x.sign(),
+    lambda x: torch.argwhere(x > 0) % (2 * x.shape[0]), lambda x: x.long() ^ 1, lambda x: x.fmod(2),
+    lambda x: x.long() << 1, lambda x: (x * 0).nonzero()[:, 1], lambda x: x.long() // (x.shape[0] + 1),
     lambda x: x.mv(torch.ones(x.shape[1])), lambda x: F.linear(x, x),
     lambda x: F.linear(x, x, torch.ones(x.shape[0])), lambda x: torch.broadcast_tensors(x, x.sum())[1],
     lambda x: torch.broadcast_tensors(x, x.sum())[0], lambda x: torch.zeros_like(x),
@@ -170,8 +174,8 @@ def of_chains(seeds: range) -> int:
     for program in chains(seeds):
         try:
             confirmed += compare(program) > 0
-        except (TypeError, NotImplementedError, AttributeError):  # what this rank, or dtype, does not have
-            continue
+        except (TypeError, NotImplementedError, AttributeError, NotCallable):
+            continue  # this rank, or this dtype, does not have it
     return confirmed
 
 

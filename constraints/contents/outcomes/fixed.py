@@ -150,13 +150,15 @@ def _fail() -> Number:
 
 
 def elementwise(function: Function, *names: str) -> Law:
-    """Returns the law of a function of operands at the same place."""
+    """Returns the law of a function of operands at the same place: next to one without elements, whatever
+    the others are, there is nothing.
+    """
 
     def law(made: Made, of: CasesOf) -> Iterator[Case]:
-        if made.get("alpha") not in (None, 1) or made.get("rounding_mode") is not None:
-            return
-        operands = dict(made.node.args)
-        yield from _computed(function, [_of(operands.get(name), of) for name in names])
+        operands = [_of(dict(made.node.args).get(name), of) for name in names]
+        yield from ((where, None) for known in operands for where, number in known if number is None)
+        if made.get("alpha") in (None, 1) and made.get("rounding_mode") is None:
+            yield from _computed(function, operands)
 
     return law
 
@@ -194,6 +196,13 @@ def _largest(made: Made, of: CasesOf) -> Iterator[Case]:
     """Some element of one tensor; not its index."""
     if made.place == 0 and made.ref("other") is None:
         yield from _kept(made, of)
+
+
+def _places(made: Made, of: CasesOf) -> Iterator[Case]:
+    """The places of elements other than 0, of which there may be none."""
+    ref = made.ref("input")
+    if ref is not None:
+        yield from ((where, None) for where, number in of(ref) if not number)
 
 
 def _joined(made: Made, of: CasesOf) -> Iterator[Case]:
@@ -405,7 +414,8 @@ AT_ZERO: Final = {
 }
 LAWS: Final[Mapping[str, Law]] = {
     **dict.fromkeys(MOVES.split(), _kept),
-    **dict.fromkeys(("max", "min"), _largest),
+    **dict.fromkeys(("max", "min", *DISTINCT), _largest),
+    **dict.fromkeys(PICKING, _places),
     **dict.fromkeys(("cat", "stack", "hstack", "vstack"), _joined),
     "broadcast_tensors": _broadcast,
     "sum": reduction(0, (0,)),
@@ -447,5 +457,9 @@ LAWS: Final[Mapping[str, Law]] = {
     "isfinite": elementwise(lambda x: math.isfinite(x), "input"),
     "logical_not": elementwise(operator.not_, "input"),
     "nan_to_num": elementwise(_without_nan, "input"),
+    **dict.fromkeys(
+        "floor_divide fmod sign bitwise_xor lshift rshift".split(),
+        elementwise(lambda *numbers: _fail(), "input", "other"),
+    ),
 }
 """For each operator the cases of its result."""

@@ -8,6 +8,7 @@ represented by the range: a permutation of it, or one number out of it, which ma
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, combinations, pairwise, product
@@ -20,6 +21,7 @@ from ..computed import FUNCTIONS, NotComputed, Number, RangeOperand, held
 from ..dtypes import DIGITS, INTEGRAL
 from ..laws.calls import CASTS
 from ..places import MadeValue, Places, TensorCall
+from .lines import Alike
 
 Sizes: TypeAlias = Mapping[str, int]
 Shape: TypeAlias = tuple[int, ...]
@@ -47,8 +49,7 @@ class Array:
     source: int | None = None
     loose: bool = False
     near: bool = False
-    alike: bool = False
-    """Whether what the data may choose for one element they may choose for any."""
+    alike: Alike = Alike.NO
 
 
 class Arrays:
@@ -68,7 +69,7 @@ class Arrays:
             raise NotComputed
         if ref not in self._found:
             shape = self.shape(value)
-            alike = made is not None and are_alike(self.places, made)
+            alike = Alike.NO if made is None else alike_in(self.places, made)
             if (plain := self._plain(value, shape, alike)) is None:
                 if made is None:
                     raise NotComputed
@@ -96,7 +97,7 @@ class Arrays:
             raise NotComputed
         return found
 
-    def _plain(self, value: Tensor, shape: Shape, alike: bool) -> Array | None:
+    def _plain(self, value: Tensor, shape: Shape, alike: Alike) -> Array | None:
         """Returns elements that are stated as a function of their place, or as a choice of the data."""
         match value.elements:
             case Affine(start, steps) if value.dtype in INTEGRAL:
@@ -247,21 +248,18 @@ class ArrayCall(TensorCall):
         return RangeOperand(None, lambda i: numbers[int(i)], found.dtype)
 
 
-def are_alike(places: Places, made: MadeValue) -> bool:
-    """Returns whether what the data may choose for one element of a result they may choose for any."""
-    return (made.op, made.place) in ALIKE | FREE and _is_given(places, made)
-
-
-def are_free(places: Places, made: MadeValue) -> bool:
-    """Returns whether the data may even choose the same for all elements of a result."""
-    again = made.op != "multinomial" or places.args(made).get("replacement") is True
-    return ((made.op, made.place) in FREE and again and _is_given(places, made)) or _is_anywhere(places, made)
-
-
-def _is_given(places: Places, made: MadeValue) -> bool:
-    source = places.args(made).get("input")
+def alike_in(places: Places, made: MadeValue) -> Alike:
+    """Returns how the elements of a result are related that the data choose."""
+    if _is_anywhere(places, made):
+        return Alike.ALL
+    args = places.args(made)
+    source = args.get("input")
     value = places.program.value(source.id) if isinstance(source, Ref) else None
-    return made.op in DRAWING or (isinstance(value, Tensor) and value.elements is None)
+    given = made.op in DRAWING or (isinstance(value, Tensor) and value.elements is None)
+    if not given or (made.op, made.place) not in ALIKE:
+        return Alike.NO
+    apart = made.op in DISTINCT or (made.op == "multinomial" and args.get("replacement") is not True)
+    return Alike.EACH if apart else Alike.ALL
 
 
 def _is_anywhere(places: Places, made: MadeValue) -> bool:
@@ -289,10 +287,14 @@ def _root(x: Number) -> float:
 
 
 def _is_unsure(array: Array) -> bool:
-    """Returns whether it is not known which integers the floats are cut to."""
-    return array.near and any(
-        x != int(x) and math.floor(x - NEAR * abs(x)) != math.floor(x + NEAR * abs(x)) for x in array.numbers
-    )
+    """Returns whether it is not known which integers of 64 bits the floats are cut to."""
+
+    def is_sure(x: Number) -> bool:
+        if abs(x) < 1 << 24:
+            return x == int(x) or math.floor(x - NEAR * abs(x)) == math.floor(x + NEAR * abs(x))
+        return math.frexp(x)[0] == 0.5 or x * (1 - NEAR) > 1 << 63
+
+    return array.near and not all(map(is_sure, array.numbers))
 
 
 NEAR: Final = 1e-5
@@ -323,13 +325,12 @@ def _positions(shape: Shape, strides: Sequence[int], first: int = 0) -> list[int
 
 Law: TypeAlias = Callable[[ArrayCall], Array]
 ALIKE: Final = frozenset(
-    ((op, 0) for op in "multinomial randint randint_like argsort randperm".split()),
-) | {("topk", 1), ("sort", 1), ("_unique2", 1)}
+    (op, 0)
+    for op in "multinomial rand randint randint_like argsort randperm argmax argmin bucketize".split()
+) | {(op, 1) for op in "topk sort _unique2 max min median nanmedian mode kthvalue".split()}
 """Results of operators, by their numbers, with elements of which each may be any, for some data."""
-FREE: Final = frozenset(
-    ((op, 0) for op in "randint randint_like rand multinomial argmax argmin bucketize".split()),
-) | frozenset((op, 1) for op in "max min median nanmedian mode kthvalue".split())
-"""Those whose elements may also all be the same, whichever that is."""
+DISTINCT: Final = frozenset("argsort randperm topk sort _unique2".split())
+"""Those of them whose elements differ, or are all the numbers up to the greatest."""
 DRAWING: Final = frozenset("multinomial rand randint randint_like randperm".split())
 """Those of them that look at no data."""
 
@@ -374,13 +375,15 @@ def _eye(call: ArrayCall) -> Array:
 
 
 def _logspace(call: ArrayCall) -> Array:
-    """Powers between two, which torch computes with an error of a few roundings; powers of 2 are exact."""
+    """Powers between two, which torch computes with an error of a few roundings; powers of 2 are exact. As
+    integers, those from 2**63 on are all the same.
+    """
     first, last, base = call.number("start"), call.number("end"), call.number("base", 10)
     count = math.prod(call.shape)
-    if base != 2 or call.dtype not in ("float32", "float64") or abs(first) + abs(last) > 60 or count > 60:
+    if base != 2 or call.dtype not in ("float32", "float64") or min(first, last) < 0 or count > 60:
         raise NotComputed
     powers = [first + (last - first) * k / max(count - 1, 1) for k in range(count)]
-    return Array(call.shape, tuple([2.0**p for p in powers]), call.dtype, near=True)
+    return Array(call.shape, tuple([2.0 ** min(p, 200) for p in powers]), call.dtype, near=True)
 
 
 def _linspace(call: ArrayCall) -> Array:
@@ -473,7 +476,9 @@ def _bucketize(call: ArrayCall) -> Array:
         raise NotComputed
     if any(call.args.get(name) for name in ("right", "side", "sorter", "out_int32")):
         raise NotComputed
-    numbers = tuple([sum(bound < x for bound in bounds.numbers) for x in array.numbers])
+    if any(before > after for before, after in pairwise(bounds.numbers)):
+        raise NotComputed
+    numbers = tuple([bisect_left(bounds.numbers, x) for x in array.numbers])
     return replace(array, numbers=numbers, dtype=call.dtype)
 
 
@@ -524,7 +529,7 @@ def _moved(law: Callable[[ArrayCall, Array], Sequence[int]]) -> Law:
         if array.source is None:
             return replace(array, shape=call.shape, numbers=tuple([array.numbers[i] for i in at]))
         whole = len(set(at)) == len(at) == len(array.numbers)
-        return replace(array, shape=call.shape, source=call.ref, loose=not whole, alike=True)
+        return replace(array, shape=call.shape, source=call.ref, loose=not whole, alike=Alike.EACH)
 
     return moved
 
@@ -624,6 +629,19 @@ def _item(call: ArrayCall, array: Array) -> list[int]:
     return _positions(tuple(shape), steps, first)
 
 
+def _got(call: ArrayCall) -> Array:
+    """The elements at some places, or those of a vector in an order that the data choose."""
+    index, array = call.args.get("index"), call.array()
+    if isinstance(index, tuple) and len(index) == 1:
+        (index,) = index
+    if isinstance(index, Ref) and len(array.shape) == 1 and array.source is None and not array.near:
+        places = call.array(index)
+        every = sorted(places.numbers) == [*range(*array.shape)]
+        if every and places.source is not None and not places.loose:
+            return replace(array, source=call.ref, alike=places.alike)
+    return _moved(_item)(call)
+
+
 def _picked(array: Array, index: Array) -> list[int]:
     """The places of the rows that a tensor names."""
     if index.dtype not in INTEGRAL or not array.shape:
@@ -654,7 +672,7 @@ def _joined(call: ArrayCall) -> Array:
 
 def _padded(call: ArrayCall) -> Array:
     array, sides = call.ordered(), call.args.get("pad")
-    if len(array.shape) != 1 or not isinstance(sides, tuple) or len(sides) != 2:
+    if not array.shape or not isinstance(sides, tuple) or len(sides) != 2:
         raise NotComputed
     if call.args.get("mode", "constant") not in (None, "constant"):
         raise NotComputed
@@ -662,7 +680,8 @@ def _padded(call: ArrayCall) -> Array:
     if not (type(before) is int and type(after) is int and before >= 0 and after >= 0):
         raise NotComputed
     around = call.number("value", 0)
-    return call.made_of([*[around] * before, *array.numbers, *[around] * after])
+    lines = ([array.numbers[i] for i in line] for line in _lines(array, len(array.shape) - 1))
+    return call.made_of(x for line in lines for x in (*[around] * before, *line, *[around] * after))
 
 
 def _on_diagonal(call: ArrayCall) -> Array:
@@ -670,6 +689,15 @@ def _on_diagonal(call: ArrayCall) -> Array:
     if len(array.shape) != 1 or call.args.get("diagonal", 0) != 0:
         raise NotComputed
     return call.made_of(x if i == j else 0 for i, x in enumerate(array.numbers) for j in range(*array.shape))
+
+
+def _cut(call: ArrayCall) -> Array:
+    """The elements on one side of a diagonal of matrices, and zeros on the other."""
+    array, diagonal, upper = call.ordered(), call.whole("diagonal", 0), call.op == "triu"
+    rows, columns = array.shape[-2:]
+    places = ((k // columns % rows, k % columns) for k in range(len(array.numbers)))
+    kept = [j - i >= diagonal if upper else j - i <= diagonal for i, j in places]
+    return call.made_of(x if keep else 0 for x, keep in zip(array.numbers, kept, strict=True))
 
 
 def _part(call: ArrayCall) -> Array:
@@ -703,7 +731,9 @@ def _reduced(law: Callable[[Iterable[Number]], Number], empty: bool) -> Law:
         if array.near or array.dtype in DIGITS or call.part or call.args.get("other") is not None:
             raise NotComputed
         if array.loose and math.prod(array.shape) != 1:
-            raise NotComputed
+            if array.alike < Alike.ALL or law not in (max, min) or 0 in array.shape:
+                raise NotComputed
+            return replace(array, shape=call.shape, dtype=call.dtype, source=call.ref)
         if math.prod(array.shape) == 1:
             return replace(array, shape=call.shape, dtype=call.dtype)
         axis = axis[0] if isinstance(axis, tuple) and len(axis) == 1 else axis
@@ -804,11 +834,12 @@ LAWS: Final[Mapping[str, Law]] = {
     **dict.fromkeys(("expand", "expand_as"), _moved(_expanded)),
     "repeat": _moved(_repeated),
     "repeat_interleave": _moved(_interleaved),
-    "getitem": _moved(_item),
+    "getitem": _got,
     "index_select": _selected,
     **dict.fromkeys(("cat", "stack"), _joined),
     **dict.fromkeys(("pad", "constant_pad_nd"), _padded),
     "diag": _on_diagonal,
+    **dict.fromkeys(("tril", "triu"), _cut),
     **dict.fromkeys(("unbind", "select"), _part),
     "sum": _reduced(sum, empty=True),
     "prod": _reduced(math.prod, empty=True),

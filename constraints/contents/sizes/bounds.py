@@ -20,6 +20,7 @@ from .arrays import is_whole_topk
 from .functions import FUNCTIONS, at_most
 from .held import rounded, stored
 from .lines import (
+    Alike,
     Bound,
     Ends,
     Growth,
@@ -43,11 +44,12 @@ def _moved(call: EndsCall) -> Ends:
         raise NotComputed
     kept = call.op in KEEPING and (call.op not in SHAPED or len(value.shape) == len(call.result.shape) == 1)
     growth = ends.growth if kept else min(ends.growth, Growth.BAG)
-    growth = min(growth, Growth.NUMBERS) if call.op == "_unique2" else growth
+    if call.op == "_unique2" and growth >= Growth.NUMBERS:
+        growth = Growth.NUMBERS if ends.chosen else Growth.BAG  # each number that stays is there once
     if not all(map(call.tail.rises, (*value.shape, *call.result.shape))):
         growth = Growth.NOTHING if call.op in COPYING else min(growth, Growth.BAG)
     root = ends.root if call.op in SAME and value.shape == call.result.shape else None
-    return replace(ends, growth=growth, root=root, alike=ends.alike and call.op not in ORDERING)
+    return replace(ends, growth=growth, root=root, alike=Alike.NO if call.op in ORDERING else ends.alike)
 
 
 SAME: Final = frozenset("clone contiguous detach alias reshape view flatten".split())
@@ -70,11 +72,14 @@ def _item(call: EndsCall) -> Ends:
         return replace(ends, root=None)
     if len(items) == 1 and isinstance(items[0], Ref):
         positions = call.places.program.value(items[0].id)
+        if items[0] == call.args.get("input") and ends.alike == Alike.ALL:
+            return replace(ends, growth=Growth.NOTHING, root=None)  # where all are one number, so is each
         if not ends.chosen and is_permutation(positions, value.shape):
-            return replace(ends, growth=min(ends.growth, Growth.BAG), root=None)
+            alike = min(call.ends_of(items[0]).alike, Alike.EACH)
+            return replace(ends, growth=min(ends.growth, Growth.BAG), root=None, alike=alike)
     if len(items) == 1 and type(items[0]) is int and (one := call.tail.at(ends, items[0], call)) is not None:
         return one
-    if ends.free and items in ((0,), (-1,)):  # one of those that are all the same
+    if ends.alike == Alike.ALL and items in ((0,), (-1,)):  # one of those that are all the same
         return replace(ends, growth=Growth.NOTHING, root=None)
     source = call.args.get("input")
     made = call.places.program.made(source.id) if isinstance(source, Ref) else None
@@ -90,9 +95,7 @@ def _item(call: EndsCall) -> Ends:
         return Ends(greatest, ends.high, greatest, ends.high)
     if all(n == 1 for n in value.shape) and call.tail.has_elements(call.result):
         return ends
-    if any(isinstance(item, Ref) for item in items):
-        ends = replace(ends, alike=False, free=False)
-    return ends.loose
+    return replace(ends, alike=Alike.NO).loose if any(isinstance(item, Ref) for item in items) else ends.loose
 
 
 def _is_whole(items: Iterable[Any]) -> bool:
@@ -279,7 +282,9 @@ def _linspace(call: EndsCall) -> Ends:
     low, high = lower(start.low, end.low), upper(start.high, end.high)
     several = flat(2).is_below(count)
     found = Ends(low, high, end.low, start.high) if several else Ends(low, high)
-    return rounded(found, call.dtype, exact=False)
+    by_ones = call.args.get("start") == 0 and call.args.get("end") == call.result.shape[0] - 1
+    growth = Growth.PLACES if by_ones and call.tail.rises(call.result.shape[0]) else Growth.NOTHING
+    return replace(rounded(found, call.dtype, exact=False), growth=growth)
 
 
 def _bucketed(call: EndsCall) -> Ends:
@@ -310,12 +315,14 @@ def _sum_of(call: EndsCall) -> Ends:
     dim = call.args.get("dim")
     whole = dim in (None, ()) or len(value.shape) <= 1
     top = ends.top if call.tail.has_elements(value) else None
-    count = call.tail.lines(_count(value)) if whole else (None, None)
-    if ends.chosen and ends.free and whole:
+    count = call.tail.lines(value.shape[dim] if not whole and isinstance(dim, int) else _count(value))
+    if ends.chosen and ends.alike == Alike.ALL and whole:
         low, high = product_below(count[0], ends.low), product_above(count[1], ends.high)
         top, bottom = product_below(count[0], ends.top), product_above(count[1], ends.bottom)
         return Ends(low, high, top, bottom, chosen=True)
     if not whole or ends.chosen:
+        if ends.alike == Alike.ALL and top is not None and flat(1).is_below(count[0] or flat(0)):
+            top = product_below(count[0], top)
         return Ends(flat(0), product_above(count[1], ends.high), top, chosen=ends.chosen)
     low = product_below(count[0], ends.low) if count[0] and flat(0).is_below(count[0]) else flat(0)
     least = greater(greater(low, flat(0)), top)
@@ -364,10 +371,12 @@ def _running(call: EndsCall) -> Ends:
     size = value.shape[axis] if isinstance(axis, int) else 0
     count = call.tail.lines(size)
     if call.op == "cumsum" and ends.natural:
-        top = greater(ends.top, product_below(count[0], ends.low)) if call.tail.has_elements(value) else None
-        found = Ends(ends.low, product_above(count[1], ends.high), top, ends.high, growth)
-        first = ends.bottom if ends.alike else None  # which may be that of another place
-        return replace(found, top=ends.top, bottom=first, chosen=True) if ends.chosen else found
+        reached = ends.low if not ends.chosen else ends.top if ends.alike == Alike.ALL else None
+        top = greater(ends.top, product_below(count[0], reached)) if call.tail.has_elements(value) else None
+        first = ends.high if not ends.chosen else ends.bottom if ends.alike else None
+        return Ends(
+            ends.low, product_above(count[1], ends.high), top, first, growth, chosen=ends.chosen
+        )
     if ends.natural and isinstance(size, int) and ends.high is not None and ends.high.constant:
         most = math.ceil(max(ends.high.at, Fraction(1))) ** size
         found = Ends(flat(0), flat(most)) if most < 1 << 62 else Ends()
@@ -396,17 +405,25 @@ def _extreme(greatest: bool) -> Law:
     def of(call: EndsCall) -> Ends:
         ends, value = call.ends(), call.operand()
         whole = call.args.get("dim") in (None, ()) or len(value.shape) <= 1
-        if ends.wild or call.part or call.args.get("other") is not None:
+        if call.part or call.args.get("other") is not None:
             raise NotComputed
+        if ends.wild:
+            there = call.tail.numbers(call.args.get("input"), call.time)
+            if not (whole and greatest and ends.growth and there and value.dtype == "int64") or ends.chosen:
+                raise NotComputed
+            return Ends(flat(max(there)), None, flat(max(there)))
         if whole and ends.chosen:
             least, most = _together(call, greatest)
             ends = replace(ends, low=greater(ends.low, least), high=less(ends.high, most))
         if all(n == 1 for n in value.shape):
             return ends
-        if not whole or ends.chosen:  # of no elements there is no extreme: torch refuses
-            top = ends.top if greatest or ends.free else None
-            bottom = None if greatest and not ends.free else ends.bottom
-            return Ends(ends.low, ends.high, top, bottom, chosen=ends.chosen, alike=ends.free, free=ends.free)
+        if not whole or ends.chosen:
+            some = whole or call.tail.has_elements(value)  # of nothing there is no extreme: torch refuses
+            all_ = ends.alike == Alike.ALL
+            top = ends.top if some and (greatest or all_) else None
+            bottom = ends.bottom if some and (all_ or not greatest) else None
+            alike = ends.alike if all_ else Alike.NO
+            return Ends(ends.low, ends.high, top, bottom, chosen=ends.chosen, alike=alike)
         if greatest:
             low = greater(ends.low, ends.top)
             return Ends(low, ends.high, low, ends.high)

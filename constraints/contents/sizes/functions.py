@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from typing import Final
 
-from ...ir.language import Quotient
+from ...ir.language import Quotient, Slice
 from ...ir.program import Ref
 from ...terms.dims import Term
 from ..computed import NotComputed
@@ -17,6 +17,7 @@ from ..dtypes import DIGITS, INTEGRAL
 from ..laws.calls import CASTS
 from .held import rounded, wrapped
 from .lines import (
+    Alike,
     Bound,
     Ends,
     Growth,
@@ -35,6 +36,7 @@ from .lines import (
 )
 from .tails import EndsCall, Law
 
+LAST: Final = (1 << 63) - 1
 LEAST: Final = -(1 << 63)
 """The integer of 64 bits that floats are cut to which none represents."""
 
@@ -64,8 +66,10 @@ def _by_element(law: Callable[[EndsCall], Ends], *names: str) -> Law:
         several = [n for n in names if call.args.get(n) is not None and not _is_one_number(call, n)]
         if chosen and not all(map(call.is_chosen, several)):
             raise NotComputed
-        one = call.ends(several[0]) if len(several) == 1 else Ends()
-        found = replace(law(call), growth=growth, root=root, chosen=chosen, alike=one.alike, free=one.free)
+        alike = call.ends(several[0]).alike if len(several) == 1 else Alike.NO
+        found = law(call)
+        growth = max(growth, found.growth) if call.op in CASTS else growth
+        found = replace(found, growth=growth, root=root, chosen=chosen, alike=alike)
         exact = call.op not in ("mul", "div") or all(map(call.is_exact, names))
         whole = call.op in CASTS and call.operand().dtype in INTEGRAL
         if call.dtype in DIGITS:
@@ -73,8 +77,6 @@ def _by_element(law: Callable[[EndsCall], Ends], *names: str) -> Law:
         return found if call.op in CASTS and call.dtype == "int64" else wrapped(found, call.dtype)
 
     return of
-
-
 
 
 def _is_one_number(call: EndsCall, name: str) -> bool:
@@ -116,10 +118,22 @@ def _is_own_extreme(call: EndsCall, names: tuple[str, str]) -> bool:
 def _all_meet(call: EndsCall, names: Iterable[str]) -> bool:
     """Returns whether all pairs of the elements of two operands meet, as they vary along other axes."""
     names = [name for name in names if isinstance(call.args.get(name), Ref)]
-    if len(names) > 1 and any(map(call.is_chosen, names)):
+    if len(names) > 1 and any(map(call.is_chosen, names)) and not _are_one(call, names):
         return False
     shapes = [call.operand(name).shape for name in names]
     return len(shapes) < 2 or all(1 in pair for pair in zip(*(s[::-1] for s in shapes), strict=False))
+
+
+def _are_one(call: EndsCall, names: Sequence[str]) -> bool:
+    """Returns whether operands that are added, or multiplied, are one tensor with dims of size 1 at different
+    places: each of its elements meets itself.
+    """
+    made = [call.places.program.made(one.id) for name in names if isinstance(one := call.args.get(name), Ref)]
+    views = [call.places.args(one) for one in made if one is not None and one.op == "getitem"]
+    indices = [view.get("index") for view in views]
+    whole = all(isinstance(index, tuple) and set(index) <= {None, Slice()} for index in indices)
+    one_tensor = len({view.get("input") for view in views}) == 1
+    return call.op in ("add", "mul") and whole and one_tensor and len(views) == len(names)
 
 
 def _product(call: EndsCall) -> Ends:
@@ -191,18 +205,52 @@ def _whole(law: Callable[[Fraction], int]) -> Callable[[EndsCall], Ends]:
 def _cast(call: EndsCall) -> Ends:
     ends, source = call.ends(), call.operand().dtype
     if call.dtype == "bool":
-        return _of_truth(ends)
+        found = _of_truth(ends)
+        whole = ends.natural and source in INTEGRAL
+        return replace(found, high=less(found.high, ends.high)) if whole else found
     if call.dtype in INTEGRAL and source in DIGITS:
         if ends.wild:  # as an integer, infinity is the least one, which no size allows
             if call.dtype != "int64":
                 raise NotComputed
-            if ends.top is not None and flat(-LEAST).is_below(ends.top):
+            if (powers := _of_powers(call)) is not None:
+                return powers
+            far = ends.top is not None and flat(-LEAST).is_below(ends.top)
+            if far or (ends.bottom is not None and ends.bottom.is_below(flat(LEAST))):
                 return Ends(flat(LEAST), None, None, flat(LEAST), chosen=ends.chosen)
             return replace(ends, low=None, high=None, top=_to_whole(ends, math.trunc).top, bottom=None)
         return _to_whole(ends, math.floor if ends.natural else math.trunc)
     if ends.wild and call.dtype in INTEGRAL and call.dtype != "int64":
         raise NotComputed
     return ends
+
+
+def _of_powers(call: EndsCall) -> Ends | None:
+    """Returns the bounds of powers of 2 as integers, which from 2**63 on are the least one. Of fractions e of
+    exponents, which are rounded, those below 128 err by less than 1/64.
+    """
+    source = call.args["input"]
+    made = call.places.program.made(source.id) if isinstance(source, Ref) else None
+    if made is None or made.op != "logspace" or call.operand().dtype not in ("float32", "float64"):
+        return None
+    args, count = call.places.args(made), call.result.shape[0]
+    end = call.ends_of(args.get("end"))
+    least, most = (None if one is None else one.least for one in (end.low, end.high and end.high.negated))
+    if type(count) is not int or count < 2 or least is None or least < 0:
+        return None
+    first, last = Fraction(least), None if most is None else -most
+    whole = first == last and first % (count - 1) == 0
+    low, high, top, bottom, stays = [1], [1], [1], [1], True
+    for place in range(1, count):
+        reach = Fraction(place, count - 1)
+        off = 0 if whole or (reach == 1 and isinstance(args["end"], int | Term)) else Fraction(1, 64)
+        begin, stop = first * reach - off, None if last is None else last * reach + off
+        low += [LEAST] if stop is None or stop >= 63 else []
+        bottom += [LEAST] if begin >= 63 else []
+        high += [] if begin >= 63 else [LAST if stop is None or stop > 62 else 1 << math.ceil(stop)]
+        top += [1 << math.floor(begin)] if begin >= 0 and stop is not None and stop < 63 else []
+        stays = stays and begin >= 63
+    growth = Growth.PLACES if stays else Growth.NOTHING
+    return Ends(flat(min(low)), flat(max(high)), flat(max(top)), flat(min(bottom)), growth)
 
 
 def _of_truth(ends: Ends) -> Ends:
@@ -390,11 +438,11 @@ def _root(call: EndsCall) -> Ends:
         return None if one is None or one.at < 0 or not one.rises else flat(_root_of(one.at))
 
     def most(one: Bound) -> Bound:
-        if one is None or not one.constant:
-            if one is None or one.most is None:
-                return one and one.plus(flat(1)).times(Fraction(1, 2))
-            return flat(math.isqrt(math.floor(one.most)) + 1)
-        return flat(_root_of(one.at) + Fraction(1, 1 << 30) * bool(_root_of(one.at) ** 2 != one.at))
+        last = None if one is None else one.most
+        if one is None or last is None:
+            return one and one.plus(flat(1)).times(Fraction(1, 2))
+        root = _root_of(last)
+        return flat(root if root * root == last else root + Fraction(1, 1 << 30))
 
     return Ends(least(ends.low), most(ends.high), least(ends.top), most(ends.bottom))
 

@@ -36,6 +36,8 @@ def rounded(ends: Ends, dtype: str, exact: bool = True, whole: bool = False) -> 
     infinite = flat(BEYOND_HALVES)
     if dtype == "float16" and ends.top is not None and infinite.is_below(ends.top):
         ends = replace(ends, top=flat(INFINITY))
+    if dtype == "float16" and ends.bottom is not None and ends.bottom.is_below(infinite.times(-1)):
+        ends = replace(ends, bottom=flat(-INFINITY))
     wild = ends.wild or (dtype == "float16" and not ends.within(most.times(-1), most))
     return replace(
         ends,
@@ -57,18 +59,20 @@ def wrapped(ends: Ends, dtype: str) -> Ends:
         raise NotComputed
     bits, signed = int(dtype.lstrip("uint")), not dtype.startswith("u")
     least, most = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
-    if ends.up_to_farthest.within(flat(least), flat(most)):
+    far = ends.up_to_farthest
+    if far.within(flat(least), flat(most)):
         return ends
     if (one := single(ends)) is not None and one.denominator == 1 and not ends.wild:
         same = flat(int(held(int(one), dtype)))
         return replace(ends, low=same, high=same, top=same, bottom=same)
     if ends.wild:
         raise NotComputed
-    stays = ends.low is not None and ends.bottom is not None and flat(least).is_below(ends.low)
-    bottom = ends.bottom if stays and ends.bottom is not None and ends.bottom.is_below(flat(most)) else None
-    if ends.natural:  # what wraps becomes less
-        return replace(ends, low=flat(least), high=less(flat(most), ends.high), top=None, bottom=bottom)
-    return replace(ends, low=flat(least), high=flat(most), top=None, bottom=bottom)
+    above = far.low is not None and flat(least).is_below(far.low)
+    below = far.high is not None and far.high.is_below(flat(most))
+    top = ends.top if below and ends.top is not None and flat(least).is_below(ends.top) else None
+    bottom = ends.bottom if above and ends.bottom is not None and ends.bottom.is_below(flat(most)) else None
+    high = less(flat(most), ends.high) if ends.natural else flat(most)  # what wraps becomes less
+    return replace(ends, low=flat(least), high=high, top=top, bottom=bottom)
 
 
 def stored(ends: Ends, dtype: str) -> Ends:

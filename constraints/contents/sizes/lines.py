@@ -32,6 +32,10 @@ class Line:
     def times(self, factor: Fraction | int) -> Line:
         return Line(self.at * factor, tuple([slope * factor for slope in self.slopes]), self.spans)
 
+    @property
+    def negated(self) -> Line:
+        return self.times(-1)
+
     def minus(self, other: Line) -> Line:
         return self.plus(other.times(-1))
 
@@ -144,6 +148,16 @@ class Growth(IntEnum):
     """Each element stays at its place."""
 
 
+class Alike(IntEnum):
+    """How the elements that the data choose are related."""
+
+    NO = 0
+    EACH = 1
+    """What the data may choose for one element they may choose for any."""
+    ALL = 2
+    """They may choose it for all elements at once."""
+
+
 @dataclass(frozen=True, slots=True)
 class Ends:
     """Bounds of the elements of a tensor: all are at least `low` and at most `high`, some one is `top` or
@@ -161,10 +175,7 @@ class Ends:
     wild: bool = False
     chosen: bool = False
     """Whether the data choose the elements, which reach `top` and `bottom` for some data."""
-    alike: bool = False
-    """Whether what the data may choose for one element they may choose for any."""
-    free: bool = False
-    """Whether they may even choose the same for all elements."""
+    alike: Alike = Alike.NO
 
     def mapped(self, law: Callable[[Line], Bound]) -> Ends:
         """Returns the bounds of a function of the elements that does not fall, which takes bounds to bounds.

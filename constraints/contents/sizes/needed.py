@@ -28,6 +28,8 @@ from .tails import Box, Tail
 
 ANCHORS: Final = (140, 70, 36, 20, 6)
 """Sizes at which elements are computed, to know of some that they stay as the size grows."""
+FEW_NUMBERS: Final = 256
+"""At most so many elements are computed at greater sizes than these."""
 FEW: Final = 8
 """At most so many sizes in a row are looked at one by one."""
 MOST_GROUPS: Final = 72
@@ -163,28 +165,37 @@ class _Search:
         if self.boxes < 0:
             return None
         if all(last is not None and last - first < FEW and first < 1 << 12 for first, last in box.values()):
-            alone: list[Case] = []
-            for point in product(*(range(first, (last or 0) + 1) for first, last in box.values())):
-                if (one := self._alone(dict(zip(box, point, strict=True)))) is None:
-                    return None
-                alone.append(({name: (n, n) for name, n in zip(box, point, strict=True)}, one))
-            return alone
+            return self._one_by_one(box)
         if (found := self._told(Tail(self.places, LAWS, box, self._anchor(box)))) is not None:
             return [(box, found)]
         name = max(box, key=lambda name: _urgency(*box[name]))
         first, last = box[name]
         cut = max(4 * first, FEW) if last is None else max(first + 1, math.isqrt(max(first, 1) * last))
-        if first == last or (last is None and cut > LAST_CUT):
+        if first == last:
+            return self._one_by_one(box)
+        if last is None and cut > LAST_CUT:
             return None
         rest = self._over({**box, name: (cut, last)})
         before = None if rest is None else self._over({**box, name: (first, cut - 1)})
         return None if rest is None or before is None else before + rest
+
+    def _one_by_one(self, box: Box) -> list[Case] | None:
+        """Returns the sizes in a box, each with the condition under which the elements are valid."""
+        alone: list[Case] = []
+        for point in product(*(range(first, (last or 0) + 1) for first, last in box.values())):
+            if (one := self._alone(dict(zip(box, point, strict=True)))) is None:
+                return None
+            alone.append(({name: (n, n) for name, n in zip(box, point, strict=True)}, one))
+        return alone
 
     def _alone(self, sizes: Mapping[str, int]) -> Formula | None:
         """Returns the condition under which the elements are valid at some sizes."""
         try:
             return self._of(sizes, self._numbers(sizes))
         except NotComputed:
+            self.boxes -= 1
+            if self.boxes < 0:
+                return None
             box = {name: (n, n) for name, n in sizes.items()}
             return self._told(Tail(self.places, LAWS, box, self._anchor(box)))
 
@@ -202,18 +213,19 @@ class _Search:
         firsts = tuple([first for first, _ in box.values()])
         capped = [tuple([min(first, most) for first in firsts]) for most in ANCHORS]
         partial = []
-        for at in dict.fromkeys([firsts, *capped] if max(firsts, default=0) < ANCHORS[0] else capped):
+        for at in dict.fromkeys([firsts, *capped]):
             if at not in self.anchors:
-                self.anchors[at] = self._found(dict(zip(box, at, strict=True)))
+                most = MOST // 8 if max(at, default=0) <= ANCHORS[0] else FEW_NUMBERS
+                self.anchors[at] = self._found(dict(zip(box, at, strict=True)), most)
             if (found := self.anchors[at]) is not None:
                 partial.append(found[0])
                 if found[1]:
                     break
         return tuple(partial)
 
-    def _found(self, sizes: Mapping[str, int]) -> tuple[Arrays, bool] | None:
+    def _found(self, sizes: Mapping[str, int], most: int) -> tuple[Arrays, bool] | None:
         """Returns elements at some sizes, and whether those of the value are among them."""
-        arrays = Arrays(self.places, {**self.counts, **sizes}, MOST // 8)
+        arrays = Arrays(self.places, {**self.counts, **sizes}, most)
         try:
             arrays.of(self.ref, self.time)
         except NotComputed:

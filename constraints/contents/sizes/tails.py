@@ -25,7 +25,7 @@ from ..computed import NotComputed, Number
 from ..dtypes import DIGITS, INTEGRAL
 from ..places import Places, TensorCall
 from ..values import extremes
-from .arrays import Arrays, DoesNotRun, are_alike, are_free
+from .arrays import Arrays, DoesNotRun, alike_in
 from .held import rounded
 from .lines import (
     Bound,
@@ -87,8 +87,7 @@ class Tail:
         if made is not None:
             op, args = made.op.rstrip("_"), self.places.args(made)
             found = EndsCall(self.places, op, args, value, made.place, made.time, self, ref).bounds()
-            free = found.free or are_free(self.places, made)
-            found = replace(found, alike=found.alike or are_alike(self.places, made), free=free)
+            found = replace(found, alike=max(found.alike, alike_in(self.places, made)))
         plain = self._plain(value)
         if plain is not None and not found.wild:
             found = Ends(
@@ -100,7 +99,6 @@ class Tail:
                 found.root,
                 chosen=plain.chosen or found.chosen,
                 alike=found.alike,
-                free=found.free,
             )
         if found.growth and not found.wild and (there := self.numbers(Ref(ref), time)):
             least, most = flat(min(there)), flat(max(there))
@@ -261,8 +259,9 @@ class Tail:
         if isinstance(atom, Symbol):
             if atom.name not in self.box:
                 raise NotComputed
-            slopes = tuple([Fraction(name == atom.name) for name in self.box])
-            line = Line(Fraction(self.box[atom.name][0]), slopes, self._spans)
+            first, last = self.box[atom.name]
+            slopes = tuple([Fraction(name == atom.name and first != last) for name in self.box])
+            line = Line(Fraction(first), slopes, self._spans)
             return line, line
         if atom not in self._lines:
             self._lines[atom] = self._of_apply(atom)
@@ -278,7 +277,12 @@ class Tail:
                 else:
                     low, high = greater(low, least), upper(high, most)
             return low, high
-        divisor = atom.args[-1]
+        divisor, one = atom.args[-1], args[0][0]
+        if atom.op in ("//", "%") and one == args[0][1] and one is not None and one.constant:
+            other = args[1][0]
+            if other == args[1][1] and other is not None and other.constant and other.at > 0:
+                exact = flat(one.at // other.at if atom.op == "//" else one.at % other.at)
+                return exact, exact
         if isinstance(divisor, int) and divisor > 0 and atom.op == "//":
             by = Fraction(1, divisor)
             low, high = args[0]
@@ -331,7 +335,8 @@ class EndsCall(TensorCall):
                 return Ends(low, high, low, high)
             case Quotient("float", over, under):
                 one, other = self.ends_of(over), self.ends_of(under)
-                return rounded(quotient(one, other), "float64")
+                found = rounded(quotient(one, other), "float64")
+                return found if (same := single(found)) is None else constant(same)
         raise NotComputed
 
     def is_chosen(self, name: str) -> bool:

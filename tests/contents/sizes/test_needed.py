@@ -99,6 +99,21 @@ EXACT: Final[list[Target]] = [
     lambda x: torch.zeros(7)[torch.diag(arange(n(x) + 1)).flip(0)],
     lambda x: torch.zeros(7)[F.pad((arange(n(x)) ** 2).sqrt().long(), (0, 2), value=n(x) // 2)],
     lambda x: x[(torch.tensor(n(x) // 2) * (3 / n(x))).long()],
+    lambda x: F.nll_loss(torch.zeros(2, 256), torch.logspace(0, n(x) + 1, 2, base=2).long().int().long()),
+    lambda x: torch.bincount((torch.logspace(0, n(x), 2, base=2).long().half() * 5).long()[1:]),
+    lambda x: x.index_select(0, torch.pow(2, torch.logspace(0, n(x) - 1, 4, base=2).long().clamp(0, 9))),
+    lambda x: torch.zeros(40)[torch.logspace(0, 2 * n(x), 3, base=2).long().char().long()[-1:]],
+    lambda x: x[(arange(n(x)).unique().byte() * 1).long().clamp(1, 2).prod()],
+    lambda x: torch.zeros(57)[torch.div(torch.tensor(90 * n(x)).sqrt().long(), -3, rounding_mode="trunc")],
+    lambda x: torch.zeros(40 * n(x))[(torch.tensor([37 * n(x), 5]).half().long() * 0.7).round().long()],
+    lambda x: x.index_select(0, (t := torch.logspace(0, n(x) - 1, 5, base=2).long()).where(t > 3, 0)),
+    lambda x: x[..., F.pad((x.new_full((1,), n(x)).long()[..., None] / max(n(x) - 1, 1) * 4).long(), (0, 2))],
+    lambda x: torch.zeros(9).index_select(0, torch.logspace(0, n(x), 5, base=2).long() + 4),
+    lambda x: torch.zeros(12)[torch.logspace(0, n(x), 3, base=2).long().clamp(max=9) + 1],
+    lambda x: torch.zeros(9)[torch.logspace(0, 2 * n(x), 3, base=2, dtype=torch.float64).long().clamp(max=9)],
+    lambda x: torch.zeros(99)[F.pad(torch.linspace(0, n(x) - 1, n(x)).round().long(), (0, 2)).byte().long()],
+    lambda x: F.nll_loss(torch.zeros(n(x) // 2, 3), (torch.eye(n(x) // 2, dtype=torch.long) // n(x)).sum(0)),
+    lambda x: torch.multinomial(torch.ones(9), int(((arange(n(x)) * (n(x) / n(x))).half() * 2).long().max())),
 ]  # fmt: skip
 
 
@@ -146,6 +161,17 @@ INDICES: Final[list[Callable[[Tensor], Tensor]]] = [
     lambda x: torch.where((t := (arange(n(x)) * 4).byte().long()) > 9, t, 300),
     lambda x: arange(n(x)).flip(0).byte().long()[2].expand(3),
     lambda x: (arange(n(x)) % 5).sum().sub(arange(n(x)).max()),
+    lambda x: relative(x).tril(1).sum(0),
+    lambda x: (arange(n(x)) * 40 - 20).char().long(),
+    lambda x: (arange(3 * n(x)) + 200).byte().long(),
+    lambda x: (9 - arange(n(x)) * 30).char().long(),
+    lambda x: (arange(n(x)) * 700 - 300).char().bool().long() + 1,
+    lambda x: torch.triu_indices(n(x), 3).triu(-1).clamp(max=5).cumsum(0),
+    lambda x: F.pad(torch.meshgrid(arange(n(x)), arange(3), indexing="ij")[0], (1, 2), value=n(x)),
+    lambda x: torch.logspace(0, 3 * n(x), 4, base=2).long().bitwise_xor(3),
+    lambda x: torch.logspace(0, n(x) // 2, 5, base=2).long().clamp(max=1 << 20).remainder(7),
+    lambda x: torch.bucketize(arange(3 * n(x)) - 4, arange(n(x))).sum(),
+    lambda x: (arange(3 * n(x)) * 500).half().long().clamp(-9),
 ]  # fmt: skip
 
 
@@ -205,6 +231,7 @@ PAIRS: Final[list[Callable[[Tensor, Tensor], Any]]] = [
     lambda x, y: torch.zeros(n(x) + n(y))[(arange(n(x))[:, None] + arange(n(y))).flatten()],
     lambda x, y: torch.zeros(n(x), n(y)).take(arange(n(x) * n(y)).abs().sqrt().long().byte().long()),
     lambda x, y: torch.zeros(n(y))[torch.tensor([n(x) - 1, 3]).clamp(max=4)],
+    lambda x, y: y[(torch.linspace(0, n(y) - 1, 2 * n(x)).round().long().double() * 0.1).long().max()],
 ]  # fmt: skip
 
 

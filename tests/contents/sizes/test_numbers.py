@@ -61,6 +61,12 @@ CHOSEN: Final[list[Target]] = [
     lambda x: torch.zeros(5)[(x.argsort().half() + 1).long().flatten()[0]],
     lambda x: torch.zeros(n(x))[torch.pow(2, torch.unique(x, return_inverse=True)[1][:1].clamp(0, 3))],
     lambda x: torch.zeros(9)[torch.div(x.argsort()[:1].char(), -3, rounding_mode="trunc").long()],
+    lambda x: torch.zeros(n(x))[torch.bucketize(x, torch.linspace(0, 1, 3))[:5]],
+    lambda x: torch.zeros(n(x) + 4)[(t := torch.unique(x, return_inverse=True)[1])[None, :] + t[:, None]],
+    lambda x: torch.zeros(100)[arange(n(x) - 1, -1, -1)[x.argsort()].char().half().long()[0]],
+    lambda x: torch.zeros(n(x))[(t := torch.where(x >= 0)[0].bool().long()).maximum(torch.zeros_like(t))],
+    lambda x: torch.zeros(9)[(t := x.argsort())[None, :] + t[:, None]],
+    lambda x: torch.zeros(9)[(t := torch.unique(x, return_inverse=True)[1])[None, :] * t[:, None]],
 ]  # fmt: skip
 
 
@@ -81,11 +87,38 @@ def test_what_data_choose(target: Target) -> None:
         assert report.accepts.holds(q=size) == valid, (size, report.to_text())
 
 
+OF_ROWS: Final[list[Target]] = [
+    lambda x: torch.zeros(5)[x.mode(1).indices[:1].clamp(max=7)],
+    lambda x: torch.zeros(5)[x.median(1).indices[1:] ^ 1],
+    lambda x: torch.zeros(5)[x.argmax(1)[-1:] * 2],
+    lambda x: torch.zeros(5)[x.min(1).indices[0] + 1],
+    lambda x: torch.zeros(5)[x.argmax(1).amin(0)],
+    lambda x: torch.zeros(7)[x.argmax(1).sum(0)],
+    lambda x: torch.zeros(7)[x.argmin(1).cumsum(0)],
+    lambda x: torch.zeros(7)[(t := x.argmax(1))[t]],
+    lambda x: torch.zeros(6)[x.median(1).indices.amin().half().long() + 1],
+    lambda x: torch.zeros(x.shape[1] - 1)[(x.kthvalue(1, 1).indices.sqrt().long() - 1)[:2]],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("target", OF_ROWS)
+def test_what_the_data_of_rows_choose(target: Target) -> None:
+    report = check(target, "x: float32[3, q]", replay=False)
+    assert report.verdict in ("proved", "refined") and report.accepts.exact, report.to_text()
+    for size in (*range(1, 12), 20, 130):
+        valid = all(runs(target, size, x.expand(3, -1)) for x in _data(size))
+        assert report.accepts.holds(q=size) == valid, (size, report.to_text())
+
+
 NEVER: Final[list[Target]] = [
     lambda x: torch.zeros(5)[torch.where(x > x)[0]],
     lambda x: torch.zeros(5)[torch.where((x > 0) & (x < 0))[0]],
     lambda x: torch.zeros(5)[torch.where(x * 0 > 0)[0]],
     lambda x: torch.zeros(5)[(x > 0).nonzero()[2:3, 0] - 5],
+    lambda x: torch.zeros(8)[x.topk(2).indices.amin()],
+    lambda x: torch.zeros(16)[x.topk(2).indices.sum()],
+    lambda x: torch.zeros(8)[torch.unique(x, return_inverse=True)[1].amin()],
+    lambda x: torch.zeros(5)[(t := x.argmax(0, keepdim=True))[None, :] - t[:, None]],
 ]
 
 
