@@ -49,7 +49,8 @@ def _moved(call: EndsCall) -> Ends:
     if not all(map(call.tail.rises, (*value.shape, *call.result.shape))):
         growth = Growth.NOTHING if call.op in COPYING else min(growth, Growth.BAG)
     root = ends.root if call.op in SAME and value.shape == call.result.shape else None
-    return replace(ends, growth=growth, root=root, alike=Alike.NO if call.op in ORDERING else ends.alike)
+    alike = ends.alike if ends.alike == Alike.ALL or call.op not in ORDERING else Alike.NO
+    return replace(ends, growth=growth, root=root, alike=alike)
 
 
 SAME: Final = frozenset("clone contiguous detach alias reshape view flatten".split())
