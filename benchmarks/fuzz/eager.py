@@ -116,7 +116,15 @@ class Drawn(TorchFunctionMode):
             return result.fill_(1 - 2**-24 if high else 0)
         if name == "randperm":
             return result.copy_(result.sort(descending=high).values)
+        if name == "multinomial" and _are_equal(args[0]):
+            again = kwargs.get("replacement", args[2] if len(args) > 2 else False)
+            places = torch.zeros(result.shape[-1]) if again else torch.arange(result.shape[-1])
+            return result.copy_(args[0].shape[-1] - 1 - places if high else places)
         return result
+
+
+def _are_equal(chances: torch.Tensor) -> bool:
+    return bool((chances == chances.flatten()[0]).all())
 
 
 def _range(args: Any, kwargs: Any) -> tuple[int, int]:
@@ -138,7 +146,7 @@ def _in_turn(name: str, args: Any, kwargs: Any, result: torch.Tensor, places: in
         return result.copy_((count * 0.6180339887 % 1).clamp(max=1 - 2**-24).reshape(result.shape))
     if name == "randperm":
         return result.copy_(result.sort().values.roll(places))
-    if name == "multinomial" and bool((args[0] == args[0].flatten()[0]).all()):
+    if name == "multinomial" and _are_equal(args[0]):
         return result.copy_((count % args[0].shape[-1]).reshape(result.shape))
     return result
 
