@@ -215,7 +215,8 @@ the reverse; `shape`, `dtype`, `strides`: the result differs in these; `approxim
 | --- | --- | --- |
 {chr(10).join(map(row, EXEMPTIONS))}
 
-In these calls torch reads memory that does not belong to the arguments, so that nothing can be compared:
+In these calls torch reads memory that does not belong to the arguments, or ends the process, so that nothing
+can be compared:
 
 | operator | case |
 | --- | --- |
