@@ -188,10 +188,26 @@ UNLESS_ONE: Final = frozenset({"argmax", "argmin"})
 """Operators without a kernel along a dim that has one element."""
 OF_DIMS: Final = frozenset({"cummax", "cummin", "kthvalue", "mode", "topk"})
 """Operators without a kernel for a tensor without dims."""
+OF_ONE_DIM: Final = frozenset({"aminmax", "max", "min"})
+"""Operators for which that holds along a dim."""
+
+
+def kernel_of(op: str, named: Mapping[str, Any]) -> str:
+    """Returns the operator whose kernel a call runs: `maximum` for `max` of two tensors, of which the second
+    may stand in the place of `dim`.
+    """
+    both = isinstance(named.get("other"), Tensor) or isinstance(named.get("dim"), Tensor)
+    return {"max": "maximum", "min": "minimum"}.get(op, op) if both else op
+
+
+def takes_single(op: str, named: Mapping[str, Any]) -> bool:
+    """Returns whether a call needs no kernel for a tensor without dims."""
+    return op in OF_DIMS or (op in OF_ONE_DIM and type(named.get("dim")) is int)
 
 
 def require_kernel(c: Context, kernels: Kernels, op: str, named: Mapping[str, Any], result: Any) -> None:
     """Refuses a call of a dtype that there is no kernel for."""
+    op = kernel_of(op, named)
     refusal = kernels.refusal(op, named, result)
     if refusal is None:
         if kernels.known is not None and _is_unknown(kernels, op, dtype_of(named, result)):
@@ -200,11 +216,12 @@ def require_kernel(c: Context, kernels: Kernels, op: str, named: Mapping[str, An
     told = f"{op} does not take {dtype_of(named, result)} on {kernels.device}"
     empty = _is_empty(c, (*named.values(), result)) if refusal.empty is not False else False
     along = op in UNLESS_ONE and refusal.error is NotImplementedError and type(named.get("dim")) is int
-    if along or op in OF_DIMS:
+    alone = takes_single(op, named)
+    if along or alone:
         shape = named["input"].shape
         if not all(row_of(size) is None for size in shape):
             return c.approximate(f"{told}, but for a single element", "both")
-        single = eq(shape[named["dim"]], 1) if along and shape else op in OF_DIMS and not shape
+        single = eq(shape[named["dim"]], 1) if along and shape else alone and not shape
         empty = any_of((empty, single))
     if refusal.empty is None and empty is not False:
         c.approximate(f"{told}; empty tensors it may take", "accept", empty)

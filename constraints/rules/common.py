@@ -82,9 +82,11 @@ UNORDERED = {frozenset(("bfloat16", "float16")): "float32", frozenset(("uint8", 
 SCALARS = {"bool": 0, "int": 1, "float": 2, "complex": 3}
 
 
+_ORDERS: Final = "argmax argmin topk sort maximum minimum fmax fmin isposinf isneginf".split()
+"""Operators that order numbers, which complex numbers are not."""
 _REFUSES_ITSELF: Final[Mapping[str, Release | None]] = {
     **dict.fromkeys(("neg", "positive", "sub"), (2, 14)),
-    **dict.fromkeys("imag mean nanmean argmax argmin topk normalize".split(), (2, 15)),
+    **dict.fromkeys(("imag", "mean", "nanmean", "normalize", *_ORDERS), (2, 15)),
     **dict.fromkeys("frexp multinomial cauchy exponential _weight_int8pack_mm".split()),
     "random between bounds": None,
     "cross_entropy with a target of the input's rank": None,
@@ -101,7 +103,7 @@ def dtype_error(c: Context, operation: str, dtype: str) -> type[Exception]:
     since = _REFUSES_ITSELF[operation]
     if since is None or not c.since(*since):
         return RuntimeError
-    wrong_kind = operation == "imag" or (category(dtype) == 3 and operation in ("argmax", "argmin", "topk"))
+    wrong_kind = operation == "imag" or (category(dtype) == 3 and operation in _ORDERS)
     return TypeError if wrong_kind else NotImplementedError
 
 

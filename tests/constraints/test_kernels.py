@@ -226,10 +226,10 @@ def test_some_sizes_need_no_kernel(name: str) -> None:
 
 @pytest.mark.parametrize("dtype", ["uint16", "bool", "complex64", "float32"])
 @pytest.mark.parametrize("sizes", [(), (1,)])
-@pytest.mark.parametrize("op", ["kthvalue", "topk", "median", "mode", "sort", "cummax"])
+@pytest.mark.parametrize("op", ["kthvalue", "topk", "median", "mode", "sort", "cummax", "max"])
 def test_a_tensor_without_dims_may_need_no_kernel(op: str, sizes: tuple[int, ...], dtype: str) -> None:
     def target(x: Tensor) -> Any:
-        return getattr(x, op)(*{"kthvalue": (1,), "topk": (1,), "cummax": (0,)}.get(op, ()))
+        return getattr(x, op)(*{"kthvalue": (1,), "topk": (1,), "cummax": (0,), "max": (0,)}.get(op, ()))
 
     try:
         target(torch.ones(sizes).to(getattr(torch, dtype)))

@@ -66,11 +66,12 @@ from anyshape.constraints.engine.kernels import (
     DEVICES,
     DTYPES,
     ERRORS,
-    OF_DIMS,
     RUNS,
     UNLESS_ONE,
     dtype_of,
+    kernel_of,
     kind_of,
+    takes_single,
     words_of,
 )
 from anyshape.constraints.ir.language import tensors
@@ -298,6 +299,7 @@ def _heard(samples: list[Sample]) -> list[Calls]:
 
 def trial(call: tuple[str, Any, Any], came: str) -> Trial:
     op, named, result = call
+    op = kernel_of(op, named)
     dtype = dtype_of(named, result) or ""
     if any(0 in tensor.shape for tensor in tensors((*named.values(), result))):
         came = "0" + came.removeprefix("0")
@@ -306,7 +308,7 @@ def trial(call: tuple[str, Any, Any], came: str) -> Trial:
 
 def is_single(op: str, named: Any, result: Any) -> bool:
     """Whether a call takes a single element, as some operators do of dtypes that they have no kernel for."""
-    if op in OF_DIMS:
+    if takes_single(op, named):
         return not named["input"].shape
     dim = named.get("dim") if op in UNLESS_ONE else None
     return type(dim) is int and named["input"].shape[dim : dim + 1 or None] == (1,)

@@ -119,11 +119,16 @@ def _other_heads(sample: Sample, sizes: AllSizes) -> bool:
     return not same or 0 in (*query[:3], *key[:3]) or query[1] % key[1] != 0
 
 
+def _no_heads(sample: Sample, sizes: AllSizes) -> bool:
+    return bool(sample.kwargs.get("enable_gqa")) and len(sizes[1]) > 2 and sizes[1][-3] == 0
+
+
 _FLASH = _other_heads, "batches, heads and rows are read as if they agreed, and counts of 0 divide"
 
 UNSAFE: Final[dict[str, tuple[Unsafe, str]]] = {
     "_scaled_dot_product_flash_attention_for_cpu": _FLASH,
     "torch_ops_aten__scaled_dot_product_flash_attention_for_cpu": _FLASH,
+    "nn_functional_scaled_dot_product_attention": (_no_heads, "heads of query are divided by those of key"),
     "_batch_norm_with_update": _BATCH_NORM,
     "_native_batch_norm_legit": _BATCH_NORM,
     "_native_batch_norm_legit_no_training": _BATCH_NORM,
@@ -141,7 +146,9 @@ UNSAFE: Final[dict[str, tuple[Unsafe, str]]] = {
     "_embedding_bag": _BAGS,
     "_embedding_bag_forward_only": _BAGS,
 }
-"""Calls in which torch looks at memory that is not theirs, without asking: what comes of it says nothing."""
+"""Calls in which torch looks at memory that is not theirs, or divides by 0, without asking: what comes of it
+says nothing.
+"""
 
 _GRADIENT = "a gradient with sizes other than the result's is read as if it had the result's"
 

@@ -12,6 +12,7 @@ from rules.judge import Judge
 from anyshape.constraints.engine.generate import Rules
 from anyshape.constraints.ir.language import Tensor
 from anyshape.constraints.rules.lists import RULES, UNARY
+from anyshape.typecheck import check
 from anyshape.typecheck.testing.differential import Case, T, check_case
 
 judge = Judge(Rules(RULES))
@@ -66,6 +67,28 @@ CASES = [
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_torch_judges(case: Case) -> None:
     judge(case)
+
+
+def in_place(x: Any, y: Any) -> Any:
+    given = [x.clone(), y.clone()]
+    assert torch.foreach.add_(given, [x, y], alpha=2) is given
+    return torch.foreach.norm(given)
+
+
+@pytest.mark.skipif(not hasattr(torch, "foreach"), reason="torch.foreach is not in this release of torch")
+@pytest.mark.parametrize("target, accepts", [
+    (lambda x, y: torch.foreach.exp([x, y]), lambda b, c: True),
+    (lambda x, y: torch.foreach.max([x, y]), lambda b, c: True),
+    (lambda x, y: torch.foreach.mul([x], [y]), lambda b, c: b == c or 1 in (b, c)),
+    (lambda x, y: torch.foreach.mul([x], [x, y]), lambda b, c: False),
+    (in_place, lambda b, c: True),
+], ids=["exp", "max", "mul", "lengths", "add_"])  # fmt: skip
+def test_functions_for_lists_are_not_those_of_the_same_name(target: Any, accepts: Any) -> None:
+    report = check(target, "x: float32[a, b]; y: float32[c]")
+    assert report.accepts.exact
+    for b in range(1, 4):
+        for c in range(1, 4):
+            assert report.accepts.holds(a=2, b=b, c=c) == accepts(b, c)
 
 
 def test_every_rule_is_accepted_and_refused() -> None:

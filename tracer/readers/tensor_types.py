@@ -28,7 +28,7 @@ def from_torch(annotation: Any) -> Type:
     if annotation is None or annotation is theirs.Dyn:
         return Dyn
     if isinstance(annotation, theirs.TensorType):
-        return Ranked(tuple(map(_dim_from_torch, annotation.dims)))
+        return Ranked(tuple(map(_dim_from_torch, annotation.__args__)))
     parts = get_args(annotation) if get_origin(annotation) is tuple else annotation
     if isinstance(parts, tuple):
         return Several(tuple(map(from_torch, parts)))
