@@ -21,7 +21,7 @@ from ..computed import FUNCTIONS, NotComputed, Number, RangeOperand, held
 from ..dtypes import DIGITS, INTEGRAL
 from ..laws.calls import CASTS
 from ..places import MadeValue, Places, TensorCall
-from .lines import Alike
+from .lines import Sameness
 
 Sizes: TypeAlias = Mapping[str, int]
 Shape: TypeAlias = tuple[int, ...]
@@ -49,7 +49,7 @@ class Array:
     source: int | None = None
     loose: bool = False
     near: bool = False
-    alike: Alike = Alike.NO
+    alike: Sameness = Sameness.NO
 
 
 class Arrays:
@@ -69,7 +69,7 @@ class Arrays:
             raise NotComputed
         if ref not in self._found:
             shape = self.shape(value)
-            alike = Alike.NO if made is None else alike_in(self.places, made)
+            alike = Sameness.NO if made is None else alike_in(self.places, made)
             if (plain := self._plain(value, shape, alike)) is None:
                 if made is None:
                     raise NotComputed
@@ -97,7 +97,7 @@ class Arrays:
             raise NotComputed
         return found
 
-    def _plain(self, value: Tensor, shape: Shape, alike: Alike) -> Array | None:
+    def _plain(self, value: Tensor, shape: Shape, alike: Sameness) -> Array | None:
         """Returns elements that are stated as a function of their place, or as a choice of the data."""
         match value.elements:
             case Affine(start, steps) if value.dtype in INTEGRAL:
@@ -248,18 +248,18 @@ class ArrayCall(TensorCall):
         return RangeOperand(None, lambda i: numbers[int(i)], found.dtype)
 
 
-def alike_in(places: Places, made: MadeValue) -> Alike:
+def alike_in(places: Places, made: MadeValue) -> Sameness:
     """Returns how the elements of a result are related that the data choose."""
     if _is_anywhere(places, made):
-        return Alike.ALL
+        return Sameness.ALL
     args = places.args(made)
     source = args.get("input")
     value = places.program.value(source.id) if isinstance(source, Ref) else None
     given = made.op in DRAWING or (isinstance(value, Tensor) and value.elements is None)
     if not given or (made.op, made.place) not in ALIKE:
-        return Alike.NO
+        return Sameness.NO
     apart = made.op in DISTINCT or (made.op == "multinomial" and args.get("replacement") is not True)
-    return Alike.EACH if apart else Alike.ALL
+    return Sameness.EACH if apart else Sameness.ALL
 
 
 def _is_anywhere(places: Places, made: MadeValue) -> bool:
@@ -529,7 +529,7 @@ def _moved(law: Callable[[ArrayCall, Array], Sequence[int]]) -> Law:
         if array.source is None:
             return replace(array, shape=call.shape, numbers=tuple([array.numbers[i] for i in at]))
         whole = len(set(at)) == len(at) == len(array.numbers)
-        return replace(array, shape=call.shape, source=call.ref, loose=not whole, alike=Alike.EACH)
+        return replace(array, shape=call.shape, source=call.ref, loose=not whole, alike=Sameness.EACH)
 
     return moved
 
@@ -731,7 +731,7 @@ def _reduced(law: Callable[[Iterable[Number]], Number], empty: bool) -> Law:
         if array.near or array.dtype in DIGITS or call.part or call.args.get("other") is not None:
             raise NotComputed
         if array.loose and math.prod(array.shape) != 1:
-            if array.alike < Alike.ALL or law not in (max, min) or 0 in array.shape:
+            if array.alike < Sameness.ALL or law not in (max, min) or 0 in array.shape:
                 raise NotComputed
             return replace(array, shape=call.shape, dtype=call.dtype, source=call.ref)
         if math.prod(array.shape) == 1:

@@ -20,10 +20,10 @@ from .arrays import is_whole_topk
 from .functions import FUNCTIONS, at_most
 from .held import rounded, stored
 from .lines import (
-    Alike,
     Bound,
     Ends,
     Growth,
+    Sameness,
     constant,
     flat,
     greater,
@@ -49,7 +49,7 @@ def _moved(call: EndsCall) -> Ends:
     if not all(map(call.tail.rises, (*value.shape, *call.result.shape))):
         growth = Growth.NOTHING if call.op in COPYING else min(growth, Growth.BAG)
     root = ends.root if call.op in SAME and value.shape == call.result.shape else None
-    alike = ends.alike if ends.alike == Alike.ALL or call.op not in ORDERING else Alike.NO
+    alike = ends.alike if ends.alike == Sameness.ALL or call.op not in ORDERING else Sameness.NO
     return replace(ends, growth=growth, root=root, alike=alike)
 
 
@@ -73,14 +73,14 @@ def _item(call: EndsCall) -> Ends:
         return replace(ends, root=None)
     if len(items) == 1 and isinstance(items[0], Ref):
         positions = call.places.program.value(items[0].id)
-        if items[0] == call.args.get("input") and ends.alike == Alike.ALL:
+        if items[0] == call.args.get("input") and ends.alike == Sameness.ALL:
             return replace(ends, growth=Growth.NOTHING, root=None)  # where all are one number, so is each
         if not ends.chosen and is_permutation(positions, value.shape):
-            alike = min(call.ends_of(items[0]).alike, Alike.EACH)
+            alike = min(call.ends_of(items[0]).alike, Sameness.EACH)
             return replace(ends, growth=min(ends.growth, Growth.BAG), root=None, alike=alike)
     if len(items) == 1 and type(items[0]) is int and (one := call.tail.at(ends, items[0], call)) is not None:
         return one
-    if ends.alike == Alike.ALL and items in ((0,), (-1,)):  # one of those that are all the same
+    if ends.alike == Sameness.ALL and items in ((0,), (-1,)):  # one of those that are all the same
         return replace(ends, growth=Growth.NOTHING, root=None)
     source = call.args.get("input")
     made = call.places.program.made(source.id) if isinstance(source, Ref) else None
@@ -96,7 +96,8 @@ def _item(call: EndsCall) -> Ends:
         return Ends(greatest, ends.high, greatest, ends.high)
     if all(n == 1 for n in value.shape) and call.tail.has_elements(call.result):
         return ends
-    return replace(ends, alike=Alike.NO).loose if any(isinstance(item, Ref) for item in items) else ends.loose
+    sought = any(isinstance(item, Ref) for item in items)
+    return replace(ends, alike=Sameness.NO if sought else ends.alike).loose
 
 
 def _is_whole(items: Iterable[Any]) -> bool:
@@ -317,12 +318,12 @@ def _sum_of(call: EndsCall) -> Ends:
     whole = dim in (None, ()) or len(value.shape) <= 1
     top = ends.top if call.tail.has_elements(value) else None
     count = call.tail.lines(value.shape[dim] if not whole and isinstance(dim, int) else _count(value))
-    if ends.chosen and ends.alike == Alike.ALL and whole:
+    if ends.chosen and ends.alike == Sameness.ALL and whole:
         low, high = product_below(count[0], ends.low), product_above(count[1], ends.high)
         top, bottom = product_below(count[0], ends.top), product_above(count[1], ends.bottom)
         return Ends(low, high, top, bottom, chosen=True)
     if not whole or ends.chosen:
-        if ends.alike == Alike.ALL and top is not None and flat(1).is_below(count[0] or flat(0)):
+        if ends.alike == Sameness.ALL and top is not None and flat(1).is_below(count[0] or flat(0)):
             top = product_below(count[0], top)
         return Ends(flat(0), product_above(count[1], ends.high), top, chosen=ends.chosen)
     low = product_below(count[0], ends.low) if count[0] and flat(0).is_below(count[0]) else flat(0)
@@ -372,7 +373,7 @@ def _running(call: EndsCall) -> Ends:
     size = value.shape[axis] if isinstance(axis, int) else 0
     count = call.tail.lines(size)
     if call.op == "cumsum" and ends.natural:
-        reached = ends.low if not ends.chosen else ends.top if ends.alike == Alike.ALL else None
+        reached = ends.low if not ends.chosen else ends.top if ends.alike == Sameness.ALL else None
         top = greater(ends.top, product_below(count[0], reached)) if call.tail.has_elements(value) else None
         first = ends.high if not ends.chosen else ends.bottom if ends.alike else None
         return Ends(
@@ -420,10 +421,10 @@ def _extreme(greatest: bool) -> Law:
             return ends
         if not whole or ends.chosen:
             some = whole or call.tail.has_elements(value)  # of nothing there is no extreme: torch refuses
-            all_ = ends.alike == Alike.ALL
+            all_ = ends.alike == Sameness.ALL
             top = ends.top if some and (greatest or all_) else None
             bottom = ends.bottom if some and (all_ or not greatest) else None
-            alike = ends.alike if all_ else Alike.NO
+            alike = ends.alike if all_ else Sameness.NO
             return Ends(ends.low, ends.high, top, bottom, chosen=ends.chosen, alike=alike)
         if greatest:
             low = greater(ends.low, ends.top)

@@ -17,11 +17,11 @@ from ..dtypes import DIGITS, INTEGRAL
 from ..laws.calls import CASTS
 from .held import rounded, wrapped
 from .lines import (
-    Alike,
     Bound,
     Ends,
     Growth,
     Line,
+    Sameness,
     constant,
     flat,
     greater,
@@ -66,7 +66,7 @@ def _by_element(law: Callable[[EndsCall], Ends], *names: str) -> Law:
         several = [n for n in names if call.args.get(n) is not None and not _is_one_number(call, n)]
         if chosen and not all(map(call.is_chosen, several)):
             raise NotComputed
-        alike = call.ends(several[0]).alike if len(several) == 1 else Alike.NO
+        alike = call.ends(several[0]).alike if len(several) == 1 else Sameness.NO
         found = law(call)
         growth = max(growth, found.growth) if call.op in CASTS else growth
         found = replace(found, growth=growth, root=root, chosen=chosen, alike=alike)

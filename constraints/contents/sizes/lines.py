@@ -148,7 +148,7 @@ class Growth(IntEnum):
     """Each element stays at its place."""
 
 
-class Alike(IntEnum):
+class Sameness(IntEnum):
     """How the elements that the data choose are related."""
 
     NO = 0
@@ -175,7 +175,7 @@ class Ends:
     wild: bool = False
     chosen: bool = False
     """Whether the data choose the elements, which reach `top` and `bottom` for some data."""
-    alike: Alike = Alike.NO
+    alike: Sameness = Sameness.NO
 
     def mapped(self, law: Callable[[Line], Bound]) -> Ends:
         """Returns the bounds of a function of the elements that does not fall, which takes bounds to bounds.
