@@ -391,7 +391,8 @@ class Generator:
             if each.condition is False and self._asks_for_trues(formula):
                 by_data = alone = True
             else:
-                self.require(each.condition, reason, error, by_data=each.by_data)
+                by_choice = each.by_data and not self.bounds.certain(negate(each.some))
+                self.require(each.condition, reason, error, by_data=by_choice)
                 if each.whole:
                     return
         if not self.bounds.certain(formula):

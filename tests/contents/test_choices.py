@@ -197,3 +197,12 @@ def test_choices_that_have_to_differ_are_not_taken_for_free(monkeypatch: pytest.
     assert not check(target, "x: float32[q]", "q >= 2", replay=False).accepts.exact
     monkeypatch.setattr(arrays, "DISTINCT", arrays.DISTINCT - {"topk"})
     assert is_wrong(check(target, "x: float32[q]", "q >= 2", replay=False), target)
+
+
+@pytest.mark.parametrize("bound, verdict", [(1, "refuted"), (2, "refined")])
+def test_what_no_choice_satisfies_is_refuted(bound: int, verdict: str) -> None:
+    def target(x: Tensor) -> Tensor:
+        return torch.zeros(bound).narrow(0, len(x.nonzero()) + 1, 1)
+
+    report = check(target, "x: float32[q]", replay=False)
+    assert (report.verdict, str(report.accepts)) == (verdict, "False")

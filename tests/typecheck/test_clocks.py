@@ -129,7 +129,7 @@ BY_DATA = (
     (too_many, "x: [a]", "", "refuted", "unknown"),
     (picked, "x: [a]", "", "refined", "refined"),
     (fitting, "x: [a]; y: [b]", "", "proved", "proved"),
-    (taken, "x: [a]; y: [b]", "a + 2 <= b", "proved", "unknown"),
+    (taken, "x: [a]; y: [b]", "a + 2 <= b", "proved", "proved"),
     (taken, "x: [a]; y: [b]", "b == 1", "refuted", "refuted"),
 )
 """With what is said in time, and what if nothing is eliminated."""

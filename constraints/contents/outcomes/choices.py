@@ -37,11 +37,14 @@ class Sought:
 
 
 class Asked(NamedTuple):
-    """When a requirement holds, whether the data choose that, and whether it asks nothing else."""
+    """When a requirement holds, whether the data choose that, whether it asks nothing else, and when some
+    choice of the data may satisfy it.
+    """
 
     condition: Formula
     by_data: bool
     whole: bool
+    some: Formula = True
 
 
 def choice_of(tensor: Tensor, at_least: AtLeast) -> Choice | None:
@@ -74,8 +77,11 @@ def of_each_choice(formula: Formula, choices: Mapping[str, Choice | Sought]) -> 
         return Asked(*found, whole=True) if found and of_all else None
     if not _is_of_interval(formula, name):
         return None
-    each = (any_of((negate(given), rewrite(formula, {name: number}))) for given, number in choice.numbers)
-    return Asked(all_of(each), by_data=True, whole=choice.whole)
+    each = [(given, rewrite(formula, {name: number})) for given, number in choice.numbers]
+    rises = isinstance(formula, Compare) and formula.op == ">="  # then it holds at an end, if anywhere
+    some = any_of(map(all_of, each)) if rises and choice.whole else True
+    condition = all_of(any_of((negate(given), there)) for given, there in each)
+    return Asked(condition, by_data=True, whole=choice.whole, some=some)
 
 
 def _of_arguments(formula: Formula, name: str) -> Formula:
