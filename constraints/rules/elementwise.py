@@ -26,6 +26,7 @@ from .common import (
     CATEGORY,
     COMPLEX_OF,
     COMPLEX_SINCE_2_14,
+    KINDS,
     REAL_OF,
     axis,
     broadcast,
@@ -49,7 +50,6 @@ from .strides import (
     strides_of,
 )
 
-KINDS: Final = ("bool", "int", "float", "complex")
 COMPLEX = MappingProxyType({real: dtype for dtype, real in REAL_OF.items()})
 
 
