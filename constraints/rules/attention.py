@@ -92,7 +92,8 @@ def _attention_dtype(
     if len(known) > 1:
         c.refuse(f"query, key and value must have one dtype, not {' and '.join(sorted(known))}")
     if any(category(dtype) != 2 for dtype in known):
-        c.refuse(f"attention is for floating dtypes, not {query.dtype}")
+        error = NotImplementedError if category(query.dtype or "") == 3 else RuntimeError
+        c.refuse(f"attention is for floating dtypes, not {query.dtype}", error)
     if mask is not None and known and mask.dtype not in (None, "bool", "float32", *known):
         c.refuse(f"the mask must be bool, float32 or of the dtype of query, not {mask.dtype}")
     return query.dtype

@@ -79,32 +79,46 @@ COMPLEX_OF = {"bfloat16": "complex64"} | {real: name for name, real in REAL_OF.i
 COMPLEX_SINCE_2_14 = {**COMPLEX_OF, "bfloat16": "bcomplex32"}
 """The same since torch 2.14, where hardly any kernel takes that dtype."""
 UNORDERED = {frozenset(("bfloat16", "float16")): "float32", frozenset(("uint8", "int8")): "int16"}
+KINDS: Final = ("bool", "int", "float", "complex")
+"""The names of the categories."""
 SCALARS = {"bool": 0, "int": 1, "float": 2, "complex": 3}
 
 
 _ORDERS: Final = "argmax argmin topk sort maximum minimum fmax fmin isposinf isneginf".split()
 """Operators that order numbers, which complex numbers are not."""
+_ALONG: Final = ("max along a dim", "min along a dim")
+_MEANS: Final = "imag mean nanmean normalize std renorm dist nansum rad2deg deg2rad heaviside".split()
+_DIFFERENCES: Final = "dist trapezoid cumulative_trapezoid margin_ranking_loss gradient cov".split()
+_OF_BOOL: Final = "relu relu6 hardtanh hinge_embedding_loss soft_margin_loss l1_loss poisson_nll_loss".split()
 _REFUSES_ITSELF: Final[Mapping[str, Release | None]] = {
     **dict.fromkeys(("neg", "positive", "sub"), (2, 14)),
-    **dict.fromkeys(("imag", "mean", "nanmean", "normalize", *_ORDERS), (2, 15)),
+    **{f"{operation} of bool": (2, 14) for operation in (*_DIFFERENCES, *_OF_BOOL)},
+    **dict.fromkeys((*_MEANS, "the mean of a loss", *_ORDERS, *_ALONG), (2, 15)),
     **dict.fromkeys("frexp multinomial cauchy exponential _weight_int8pack_mm".split()),
+    **dict.fromkeys("quantile pdist kl_div cosine_similarity cdist".split()),
+    **dict.fromkeys(("soft_margin_loss of int", "mvlgamma of bool", "dropout of bool", "dropout of int")),
     "random between bounds": None,
     "cross_entropy with a target of the input's rank": None,
 }
-"""Operators that look at the dtype before they look for a kernel, and the release since which they raise what
-others raise.
+"""Operations that look at the dtype, of all or of one kind, before they look for a kernel, and the release since
+which they raise what others raise.
 """
+_COMPUTES_FIRST: Final = frozenset({"dist", "soft_margin_loss", "the mean of a loss"})
+"""Of these the ones before whose look at the dtype a kernel runs that wide unsigned integers do not have."""
 
 
 def dtype_error(c: Context, operation: str, dtype: str) -> type[Exception]:
     """Returns the type of the exception by which an operation refuses a dtype."""
-    if operation not in _REFUSES_ITSELF:
+    of_kind = f"{operation} of {KINDS[category(dtype)]}"
+    key = of_kind if of_kind in _REFUSES_ITSELF else operation
+    no_kernel = operation in _COMPUTES_FIRST and dtype in ("uint16", "uint32", "uint64")
+    if key not in _REFUSES_ITSELF or no_kernel:
         return NotImplementedError
-    since = _REFUSES_ITSELF[operation]
+    since = _REFUSES_ITSELF[key]
     if since is None or not c.since(*since):
         return RuntimeError
-    wrong_kind = operation == "imag" or (category(dtype) == 3 and operation in _ORDERS)
-    return TypeError if wrong_kind else NotImplementedError
+    orders = category(dtype) == 3 and operation in (*_ORDERS, *_ALONG)
+    return TypeError if operation == "imag" or orders else NotImplementedError
 
 
 def is_floating(dtype: str | None) -> bool:

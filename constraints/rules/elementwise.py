@@ -26,6 +26,7 @@ from .common import (
     CATEGORY,
     COMPLEX_OF,
     COMPLEX_SINCE_2_14,
+    KINDS,
     REAL_OF,
     axis,
     broadcast,
@@ -49,7 +50,6 @@ from .strides import (
     strides_of,
 )
 
-KINDS: Final = ("bool", "int", "float", "complex")
 COMPLEX = MappingProxyType({real: dtype for dtype, real in REAL_OF.items()})
 
 
@@ -657,9 +657,9 @@ def rrelu_with_noise_functional(
     return rrelu(c, input), clone(c, noise)
 
 
-def round(c: Context, input: Tensor, decimals: int = 0) -> Tensor:
-    """[*a] -> [*a]"""
-    return pointwise(c, "xx=x" if decimals else "x==x", input, operation="round")
+def round(c: Context, input: Tensor, decimals: int | None = None) -> Tensor:
+    """[*a] -> [*a]; the kernel that is told the decimals takes floating numbers alone, even if told 0"""
+    return pointwise(c, "x==x" if decimals is None else "xx=x", input, operation="round")
 
 
 def polygamma(c: Context, n: Value, input: Value) -> Tensor:

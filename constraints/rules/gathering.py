@@ -327,7 +327,8 @@ def segment_reduce(
     if segments.rank - 1 != at or not data.shape:
         c.refuse(f"the last of {segments.rank} dims of the segments is the axis that is reduced, not {axis}")
     if data.dtype is not None and not is_floating(data.dtype):
-        c.require(empty(c, data.shape), f"segment_reduce does not take {data.dtype}")
+        told = f"segment_reduce does not take {data.dtype}"
+        c.require(empty(c, data.shape), told, NotImplementedError)
     for n, m in zip(data.shape[:at], segments.shape[:at], strict=True):
         c.require(eq(n, m), f"there are segments {text(segments.shape)} for {text(data.shape)}")
     count = segments.shape[at] if lengths is not None else segments.shape[at] - 1

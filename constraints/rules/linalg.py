@@ -480,7 +480,7 @@ def trace(c: Context, input: Tensor) -> Tensor:
     """[n, m] -> []"""
     rank_is(c, input, "the matrix", 2)
     if input.dtype == "bool":
-        c.refuse("trace is not implemented for bool")
+        c.refuse("trace is not implemented for bool", NotImplementedError)
     return Tensor((), "int64" if input.dtype and category(input.dtype) == 1 else input.dtype)
 
 

@@ -182,7 +182,7 @@ def choice_of(name: str, law: str, nowhere: bool = False) -> RuleFunction:
         """[*a, n, *b] -> [*a, *b], int64[*a, *b]; of no axis [*a] -> []; [*a], [*b] -> [*broadcast(a, b)]"""
         second = dim if isinstance(dim, Tensor) else other
         if isinstance(second, Tensor):
-            return pointwise(c, law, input, second, operation=name)
+            return pointwise(c, law, input, second, operation=f"{name}imum")
         if dim is None:
             if not nowhere:
                 not_empty(c, input, tuple(range(input.rank)), name, RuntimeError)
@@ -199,7 +199,8 @@ def values_and_indices(c: Context, name: str, law: str, input: Tensor, dim: Any,
     at = (axis(c, dim, input.rank),)
     not_empty(c, input, at, name)
     shape = reduced(input.shape, at, keepdim)
-    return Tensor(shape, apply_law(c, law, input.dtype, name)), Tensor(shape, "int64")
+    dtype = apply_law(c, law, input.dtype, f"{name} along a dim")
+    return Tensor(shape, dtype), Tensor(shape, "int64")
 
 
 def _ordered(c: Context, name: str, input: Tensor) -> None:

@@ -75,8 +75,10 @@ def _numbers_of(tensor: torch.Tensor) -> Elements:
         return None
     if tensor.is_complex() or tensor.numel() > _MANY:
         return UNTRACKED
-    if bool((tensor == tensor.long()).all()):
-        return _elements_of(tensor.long())
+    whole = tensor.long()
+    told = tensor.dtype is not torch.uint64 or int(whole.min()) >= 0  # there are larger ones than an int64
+    if told and bool((tensor == whole.to(tensor.dtype)).all()):  # as uint16 is not promoted with int64
+        return _elements_of(whole)
     one = of_number(tensor.flatten()[0].item()) if bool((tensor == tensor.flatten()[0]).all()) else None
     return stored(one, tuple(tensor.shape), lambda dim, bound: isinstance(dim, int) and dim >= bound)
 
