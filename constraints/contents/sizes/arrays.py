@@ -105,8 +105,7 @@ class Arrays:
                 for axis, step in steps:
                     by[axis] = step
                 first = self.number(start)
-                where = product(*map(range, shape))
-                numbers = (first + sum(map(int.__mul__, by, place)) for place in where)
+                numbers = (first + sum(map(int.__mul__, by, place)) for place in _every_place(shape))
                 return Array(shape, tuple(held(x, value.dtype) for x in numbers), value.dtype)
             case Span(low, high, True, True, True) if value.dtype in INTEGRAL:
                 least, most = self.number(low), self.number(high)
@@ -246,6 +245,11 @@ class ArrayCall(TensorCall):
             return RangeOperand(None, lambda x: one, found.dtype)
         numbers = found.numbers if chosen else _stretched(found, self.shape)
         return RangeOperand(None, lambda i: numbers[int(i)], found.dtype)
+
+
+def _every_place(shape: Shape) -> Iterator[tuple[int, ...]]:
+    """Yields the places of a shape in order: none where a size is 0, however large the others are."""
+    return product(*map(range, shape)) if all(shape) else iter(())
 
 
 def alike_in(places: Places, made: MadeValue) -> Sameness:
@@ -412,7 +416,7 @@ def _triangle(call: ArrayCall) -> Array:
 
 def _nonzero(call: ArrayCall) -> Array:
     array = call.ordered()
-    every = zip(product(*map(range, array.shape)), array.numbers, strict=True)
+    every = zip(_every_place(array.shape), array.numbers, strict=True)
     if call.args.get("as_tuple"):
         raise NotComputed
     found = [place for place, number in every if number]
@@ -449,7 +453,7 @@ def _meshgrid(call: ArrayCall) -> Array:
     if call.args.get("indexing") != "ij" or any(len(a.shape) != 1 for a in found):
         raise NotComputed
     one = found[call.part]
-    numbers = (one.numbers[place[call.part]] for place in product(*map(range, call.shape)))
+    numbers = (one.numbers[place[call.part]] for place in _every_place(call.shape))
     return Array(call.shape, tuple(numbers), call.dtype)
 
 
@@ -580,7 +584,7 @@ def _repeated(call: ArrayCall, array: Array) -> list[int]:
     if not all(own):
         return []
     strides = _strides(own)
-    places = product(*map(range, call.shape))
+    places = _every_place(call.shape)
     return [sum(i % n * s for i, n, s in zip(at, own, strides, strict=True)) for at in places]
 
 
