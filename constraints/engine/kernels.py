@@ -192,12 +192,17 @@ OF_ONE_DIM: Final = frozenset({"aminmax", "max", "min"})
 """Operators for which that holds along a dim."""
 
 
+_OF_TWO: Final = {"max": "maximum", "min": "minimum"}
+_INSIDE: Final = {"linalg_tensorinv": "linalg_inv_ex"}
+"""Operators that reshape what they get for another."""
+
+
 def kernel_of(op: str, named: Mapping[str, Any]) -> str:
     """Returns the operator whose kernel a call runs: `maximum` for `max` of two tensors, of which the second
     may stand in the place of `dim`.
     """
     both = isinstance(named.get("other"), Tensor) or isinstance(named.get("dim"), Tensor)
-    return {"max": "maximum", "min": "minimum"}.get(op, op) if both else op
+    return _OF_TWO.get(op, op) if both else _INSIDE.get(op, op)
 
 
 def takes_single(op: str, named: Mapping[str, Any]) -> bool:
