@@ -100,7 +100,7 @@ class Kernels:
         if op not in self.of_operator or (dtype := dtype_of(named, result)) not in self._suspects(op):
             return None
         place, kind = _PLACES[dtype], kind_of(op, dtype, named)
-        letters = (self.rows.get(key, _NOTHING)[place] for key in (kind, kind + words_of(named)))
+        letters = (self.rows.get(key, _NOTHING)[place] for key in (kind, kind + words_of(op, named)))
         return next(filter(None, map(REFUSALS.get, letters)), None)
 
     def _suspects(self, op: str) -> frozenset[str | None]:
@@ -143,12 +143,24 @@ def kind_of(op: str, dtype: str | None, named: Mapping[str, Any]) -> str:
     return op + "".join(sorted(others))
 
 
-def words_of(named: Mapping[str, Any]) -> str:
-    """Returns the texts among the arguments, such as a mode, which may select the kernel."""
-    given = (
+def words_of(op: str, named: Mapping[str, Any]) -> str:
+    """Returns what else in a call may select the kernel: texts among the arguments, such as a mode, and for
+    some operators that there is no dim given, or that the input has one dim at most.
+    """
+    given = [
         f" {name}={value}" for name, value in named.items() if type(value) is str and name not in _NO_WORDS
-    )
+    ]
+    if op in _OF_ALL and named.get("dim") in (None, ()):
+        given.append(" all")
+    if op in _BY_RANK and len(shape := named["input"].shape) <= 1 and all(row_of(n) is None for n in shape):
+        given.append(" vector")
     return "".join(sorted(given))
+
+
+_OF_ALL: Final = frozenset({"count_nonzero"})
+"""Operators that have a kernel for all elements, and others along dims."""
+_BY_RANK: Final = frozenset({"index_reduce", "index_select"})
+"""Operators that have a kernel for vectors, and go through the slices of other tensors."""
 
 
 @cache

@@ -124,10 +124,11 @@ def test_a_release_without_rows_goes_by_the_one_before_it() -> None:
     assert kernels_of("mps") is None
 
 
-REFUSED_ITSELF = """cdist cov dist einsum linalg_ldl_solve linalg_lu_solve linalg_tensorinv lu_solve
-max_binary max_reduction_with_dim nansum nn_functional_cross_entropy nn_functional_feature_alpha_dropout_with_train
-nn_functional_hinge_embedding_loss nn_functional_relu6 nn_functional_soft_margin_loss quantile
-round_decimals_0 std tensordot trapezoid zeros"""
+REFUSED_ITSELF = """cdist count_nonzero cov dist einsum index_reduce_prod index_select linalg_ldl_solve
+linalg_lu_solve linalg_tensorinv lu_solve max_binary max_reduction_with_dim nansum
+nn_functional_cross_entropy nn_functional_feature_alpha_dropout_with_train
+nn_functional_hinge_embedding_loss nn_functional_relu6 nn_functional_soft_margin_loss
+quantile round_decimals_0 std tensordot trapezoid zeros"""
 SAMPLED = [
     *dtypes.operators()[::23], "nn_functional_interpolate_nearest", "special_erfcx", "lu_unpack",
     *REFUSED_ITSELF.split(),
