@@ -145,20 +145,24 @@ def kind_of(op: str, dtype: str | None, named: Mapping[str, Any]) -> str:
 
 def words_of(op: str, named: Mapping[str, Any]) -> str:
     """Returns what else in a call may select the kernel: texts among the arguments, such as a mode, and for
-    some operators that there is no dim given, or that the input has one dim at most.
+    some operators a setting, or that the input has one dim at most.
     """
     given = [
         f" {name}={value}" for name, value in named.items() if type(value) is str and name not in _NO_WORDS
     ]
-    if op in _OF_ALL and named.get("dim") in (None, ()):
-        given.append(" all")
+    setting, values = _SETTINGS.get(op, ("", ()))
+    if setting and named.get(setting) in values:
+        given.append(f" no {setting}")
     if op in _BY_RANK and len(shape := named["input"].shape) <= 1 and all(row_of(n) is None for n in shape):
         given.append(" vector")
     return "".join(sorted(given))
 
 
-_OF_ALL: Final = frozenset({"count_nonzero"})
-"""Operators that have a kernel for all elements, and others along dims."""
+_SETTINGS: Final[Mapping[str, tuple[str, tuple[Any, ...]]]] = {
+    "count_nonzero": ("dim", (None, ())),
+    "index_reduce": ("include_self", (False,)),
+}
+"""Parameters, and the values at which they select a kernel of its own."""
 _BY_RANK: Final = frozenset({"index_reduce", "index_select"})
 """Operators that have a kernel for vectors, and go through the slices of other tensors."""
 
