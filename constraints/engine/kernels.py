@@ -100,7 +100,7 @@ class Kernels:
         if op not in self.of_operator or (dtype := dtype_of(named, result)) not in self._suspects(op):
             return None
         place, kind = _PLACES[dtype], kind_of(op, dtype, named)
-        letters = (self.rows.get(key, _NOTHING)[place] for key in (kind, kind + words_of(named)))
+        letters = (self.rows.get(key, _NOTHING)[place] for key in (kind, kind + words_of(op, named)))
         return next(filter(None, map(REFUSALS.get, letters)), None)
 
     def _suspects(self, op: str) -> frozenset[str | None]:
@@ -143,12 +143,28 @@ def kind_of(op: str, dtype: str | None, named: Mapping[str, Any]) -> str:
     return op + "".join(sorted(others))
 
 
-def words_of(named: Mapping[str, Any]) -> str:
-    """Returns the texts among the arguments, such as a mode, which may select the kernel."""
-    given = (
+def words_of(op: str, named: Mapping[str, Any]) -> str:
+    """Returns what else in a call may select the kernel: texts among the arguments, such as a mode, and for
+    some operators a setting, or that the input has one dim at most.
+    """
+    given = [
         f" {name}={value}" for name, value in named.items() if type(value) is str and name not in _NO_WORDS
-    )
+    ]
+    setting, values = _SETTINGS.get(op, ("", ()))
+    if setting and named.get(setting) in values:
+        given.append(f" no {setting}")
+    if op in _BY_RANK and len(shape := named["input"].shape) <= 1 and all(row_of(n) is None for n in shape):
+        given.append(" vector")
     return "".join(sorted(given))
+
+
+_SETTINGS: Final[Mapping[str, tuple[str, tuple[Any, ...]]]] = {
+    "count_nonzero": ("dim", (None, ())),
+    "index_reduce": ("include_self", (False,)),
+}
+"""Parameters, and the values at which they select a kernel of its own."""
+_BY_RANK: Final = frozenset({"index_reduce", "index_select"})
+"""Operators that have a kernel for vectors, and go through the slices of other tensors."""
 
 
 @cache
@@ -192,12 +208,17 @@ OF_ONE_DIM: Final = frozenset({"aminmax", "max", "min"})
 """Operators for which that holds along a dim."""
 
 
+_OF_TWO: Final = {"max": "maximum", "min": "minimum"}
+_INSIDE: Final = {"linalg_tensorinv": "linalg_inv_ex"}
+"""Operators that reshape what they get for another."""
+
+
 def kernel_of(op: str, named: Mapping[str, Any]) -> str:
     """Returns the operator whose kernel a call runs: `maximum` for `max` of two tensors, of which the second
     may stand in the place of `dim`.
     """
     both = isinstance(named.get("other"), Tensor) or isinstance(named.get("dim"), Tensor)
-    return {"max": "maximum", "min": "minimum"}.get(op, op) if both else op
+    return _OF_TWO.get(op, op) if both else _INSIDE.get(op, op)
 
 
 def takes_single(op: str, named: Mapping[str, Any]) -> bool:

@@ -87,23 +87,24 @@ SCALARS = {"bool": 0, "int": 1, "float": 2, "complex": 3}
 _ORDERS: Final = "argmax argmin topk sort maximum minimum fmax fmin isposinf isneginf".split()
 """Operators that order numbers, which complex numbers are not."""
 _ALONG: Final = ("max along a dim", "min along a dim")
-_MEANS: Final = "imag mean nanmean normalize std renorm dist nansum rad2deg deg2rad heaviside".split()
+_FLOATING: Final = "imag mean nanmean normalize std renorm dist linalg_lu_solve ldl_solve".split()
+_REAL: Final = "nansum rad2deg deg2rad heaviside".split()
 _DIFFERENCES: Final = "dist trapezoid cumulative_trapezoid margin_ranking_loss gradient cov".split()
 _OF_BOOL: Final = "relu relu6 hardtanh hinge_embedding_loss soft_margin_loss l1_loss poisson_nll_loss".split()
 _REFUSES_ITSELF: Final[Mapping[str, Release | None]] = {
     **dict.fromkeys(("neg", "positive", "sub"), (2, 14)),
     **{f"{operation} of bool": (2, 14) for operation in (*_DIFFERENCES, *_OF_BOOL)},
-    **dict.fromkeys((*_MEANS, "the mean of a loss", *_ORDERS, *_ALONG), (2, 15)),
+    **dict.fromkeys((*_FLOATING, "the mean of a loss", *_REAL, *_ORDERS, *_ALONG), (2, 15)),
     **dict.fromkeys("frexp multinomial cauchy exponential _weight_int8pack_mm".split()),
     **dict.fromkeys("quantile pdist kl_div cosine_similarity cdist".split()),
     **dict.fromkeys(("soft_margin_loss of int", "mvlgamma of bool", "dropout of bool", "dropout of int")),
     "random between bounds": None,
     "cross_entropy with a target of the input's rank": None,
 }
-"""Operations that look at the dtype, of all or of one kind, before they look for a kernel, and the release since
-which they raise what others raise.
+"""Operations that look at the dtype, of all or of one kind, before they look for a kernel, and the release
+since which they raise what others raise.
 """
-_COMPUTES_FIRST: Final = frozenset({"dist", "soft_margin_loss", "the mean of a loss"})
+_COMPUTES_FIRST: Final = frozenset({"dist", "dropout", "soft_margin_loss", "the mean of a loss"})
 """Of these the ones before whose look at the dtype a kernel runs that wide unsigned integers do not have."""
 
 

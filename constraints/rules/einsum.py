@@ -107,7 +107,7 @@ def _einsum_dtype(
     c: Context, inputs: list[Labels], operands: Sequence[Tensor], sizes: dict[str, Dim], summed: list[str]
 ) -> str | None:
     """Without a sum the operands are multiplied pointwise and promote; a sum goes through `bmm`, which wants
-    one dtype.
+    one dtype. That of a single operand is a plain sum, which counts integers in int64.
     """
     dtype = promote(operands)
     shared = [label for label in summed if sum(label in labels for labels in inputs) > 1]
@@ -122,6 +122,8 @@ def _einsum_dtype(
                     f"which contractions of {dtype} run depends on the order in which pairs are taken"
                 )
     integral = dtype is not None and category(dtype) < 2
+    if integral and summed and len(operands) == 1:
+        return "int64"
     return None if integral and summed and dtype != "int64" else dtype
 
 

@@ -284,10 +284,12 @@ def cross_entropy(
     mode = mode_of(c, size_average, reduce, reduction)
     if isinstance(label_smoothing, int | float) and not 0 <= label_smoothing <= 1:
         c.refuse(f"label_smoothing lies between 0 and 1, not at {label_smoothing}")
+    floating = target.dtype is not None and category(target.dtype) == 2
+    if not floating and target.rank == input.rank > 1:
+        apply_law(c, FLOATING, target.dtype, "cross_entropy with a target of the input's rank")
     apply_law(c, FLOATING, input.dtype, "cross_entropy")
     if not input.shape:
         c.refuse("cross_entropy takes an input of rank 1 or more")
-    floating = target.dtype is not None and category(target.dtype) == 2
     if target.rank == input.rank and (floating or input.rank > 1):
         if isinstance(ignore_index, int) and ignore_index >= 0:
             c.refuse("cross_entropy of probabilities has no class to ignore")

@@ -14,6 +14,7 @@ from ..ir.language import Context, Layout, Shape, Tensor, product
 from ..terms.dims import Dim, minimum
 from ..terms.formula import all_of, any_of, eq, ge, ne
 from .common import axes, axis, broadcast, category, contiguous_strides, promote, rank_is
+from .elementwise import apply_law
 
 REAL = {"complex32": "float16", "complex64": "float32", "complex128": "float64"}
 COMPLEX = {"float32": "complex64", "float64": "complex128"}
@@ -264,7 +265,7 @@ def ldl_solve(c: Context, LD: Tensor, pivots: Tensor, B: Tensor, hermitian: bool
         c.refuse(f"the matrices must have one dtype, not {LD.dtype} and {B.dtype}")
     c.require(eq(rows, n), f"the system has {n} equations, and B {rows} rows")
     shape = (*broadcast(c, batch, others), n, m)
-    return Tensor(shape, B.dtype, _columns(shape))
+    return Tensor(shape, apply_law(c, "xx==", B.dtype, "ldl_solve"), _columns(shape))
 
 
 def tensorinv(c: Context, A: Tensor, ind: int = 2) -> Tensor:
@@ -469,7 +470,8 @@ def linalg_lu_solve(
     )
     if pivots.dtype not in (None, "int32"):
         c.refuse(f"pivots are int32, not {pivots.dtype}")
-    return Tensor(shape, _same(c, LU, B), _columns(shape) if left else Layout.CONTIGUOUS)
+    dtype = apply_law(c, "xx==", _same(c, LU, B), "linalg_lu_solve")
+    return Tensor(shape, dtype, _columns(shape) if left else Layout.CONTIGUOUS)
 
 
 def lu_solve(c: Context, input: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:

@@ -303,7 +303,7 @@ def trial(call: tuple[str, Any, Any], came: str) -> Trial:
     dtype = dtype_of(named, result) or ""
     if any(0 in tensor.shape for tensor in tensors((*named.values(), result))):
         came = "0" + came.removeprefix("0")
-    return Trial(kind_of(op, dtype, named), words_of(named), dtype, came)
+    return Trial(kind_of(op, dtype, named), words_of(op, named), dtype, came)
 
 
 def is_single(op: str, named: Any, result: Any) -> bool:
@@ -357,12 +357,19 @@ def controls(sample: Sample, dtype: torch.dtype) -> Iterator[Sample]:
 
 
 def without_elements(whole: list[Any]) -> Iterator[list[Any]]:
-    """The sizes with 0 in the place of one of them, wherever it is, or of one in one place."""
+    """The sizes with 0 in the place of one of them, wherever it is, or along one axis of all tensors of the
+    highest rank, or of one in one place.
+    """
     shapes = [sizes for sizes in whole if isinstance(sizes, tuple)]
     if any(0 in shape for shape in shapes):
         return
     for n in sorted({n for shape in shapes for n in shape}):
         yield [tuple(0 if m == n else m for m in s) if isinstance(s, tuple) else s for s in whole]
+    rank = max(map(len, shapes), default=0)
+    for axis in range(rank):
+        yield [
+            (*s[:axis], 0, *s[axis + 1 :]) if isinstance(s, tuple) and len(s) == rank else s for s in whole
+        ]
     for i, s in enumerate(whole):
         if isinstance(s, int):
             yield [*whole[:i], 0, *whole[i + 1 :]]

@@ -67,7 +67,7 @@ def is_identity(tensor: torch.Tensor) -> bool:
     if not square or tensor.layout is not _STRIDED or tensor.is_meta or is_fake(tensor):
         return False
     with overrides_off():
-        return torch.equal(tensor, torch.eye(tensor.shape[0], dtype=tensor.dtype, device=tensor.device))
+        return torch.equal(tensor, torch.eye(tensor.shape[0], device=tensor.device).to(tensor.dtype))
 
 
 def _numbers_of(tensor: torch.Tensor) -> Elements:
