@@ -18,6 +18,7 @@ from torch import Tensor, arange
 from anyshape.constraints.contents import indices
 from anyshape.constraints.contents.computed import NotComputed
 from anyshape.constraints.contents.places import Places
+from anyshape.constraints.contents.sizes import arrays
 from anyshape.constraints.contents.sizes.arrays import Arrays, DoesNotRun
 from anyshape.constraints.contents.sizes.bounds import LAWS
 from anyshape.constraints.contents.sizes.lines import Bound
@@ -242,3 +243,15 @@ def test_the_condition_on_two_sizes_is_exact(target: Callable[[Tensor, Tensor], 
     for q, r in product((1, 2, 3, 5, 8, 9, 150, 301, 700), repeat=2):
         there = runs(lambda x: target(x, torch.zeros(r)), q)  # noqa: B023
         assert report.accepts.holds(q=q, r=r) == there, (q, r, report.to_text())
+
+
+def test_no_places_are_listed_of_a_tensor_without_elements() -> None:
+    """It may have another size that is too large for any list."""
+
+    def target(x: Tensor) -> Tensor:
+        places = arange(n(x))[:, None] - arange(n(x) // 2)
+        return torch.zeros(1 << 59, 0).index_select(0, (places**4).amax(1))
+
+    report = check(target, "x: float32[q]", replay=False)
+    assert not [f for f in report.findings if f.code.value == "internal-error"], report.to_text()
+    assert [*arrays._every_place((1 << 59, 0))] == [] and len([*arrays._every_place((3, 2))]) == 6
