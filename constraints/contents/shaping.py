@@ -8,7 +8,7 @@ from math import prod
 from typing import Any, TypeAlias
 
 from ..ir.language import Dots, Index, Piece, Pieces, Shape, Slice, Tensor, product
-from ..terms.dims import Dim, Term, maximum, substitute
+from ..terms.dims import Dim, Term, maximum, minimum, substitute
 from ..terms.formula import all_of
 from .dtypes import INTEGRAL
 from .functions import AtLeast, corners, is_partition, mapped, number, renamed, symbol_of, without
@@ -315,8 +315,8 @@ def _step(
             plain = begin in (None, offset) and stride in (None, step)
             if not plain or len(here) > 1 or not here[0].ordered:
                 return [_loosened(piece, here)]
-            if _from_the_end(offset):
-                offset = maximum(shape[old] + offset, 0)
+            if not at_least(offset, 0):
+                offset = maximum(from_front(offset, shape[old], at_least), 0)
             index = replace(here[0], name=f"{here[0].name}s", axis=new, size=target[new])
             term = substitute(number(piece), {here[0].name: offset + step * symbol_of(index)})
             return [_with(piece, here[0], term, (index,))]
@@ -330,7 +330,7 @@ def _step(
                 return [(piece, (), {})]
             if len(here) > 1 or not here[0].ordered:
                 return [_loosened(piece, here)]
-            value = shape[old] + item if _from_the_end(item) else item
+            value = from_front(item, shape[old], at_least)
             return [(_surely(without(piece, {here[0].name: value}), at_least), (), {})]
         case Tensor():
             axes = range(old, old + _spoken(item))
@@ -412,8 +412,10 @@ def _picked(
     return steps
 
 
-def _from_the_end(index: Dim) -> bool:
-    """Returns whether the index is negative, as a term over sizes is where each of its coefficients is
-    (`-t`).
+def from_front(at: Dim, size: Dim, at_least: AtLeast) -> Dim:
+    """Returns `at` where it is not negative, else at + size: min(1, max(0, -at)) is 1 if it is negative, else
+    0.
     """
-    return index < 0 if isinstance(index, int) else all(factor < 0 for _, factor in index.terms)
+    if at_least(at, 0):
+        return at
+    return at + size * (1 if at_least(-at, 1) else minimum(1, maximum(0, -at)))

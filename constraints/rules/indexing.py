@@ -9,6 +9,7 @@ from itertools import combinations
 from operator import length_hint
 from typing import Any
 
+from ..contents.shaping import from_front
 from ..engine.memory import require_apart
 from ..ir.language import Affine, Context, Dyn, Ellipses, Layout, Number, Shape, Slice, Tensor, Value
 from ..terms.dims import Dim, Term, ceildiv, maximum, minimum
@@ -24,12 +25,8 @@ FAR = 2**62
 
 
 def from_end(c: Context, at: Dim, size: Dim) -> Dim:
-    """`at` where at >= 0, else at + size; min(1, max(0, -at)) is 1 if it is negative, and 0 if not."""
-    if c.at_least(at, 0):
-        return at
-    if c.at_least(-at, 1):
-        return at + size
-    return at + size * minimum(1, maximum(0, -at))
+    """`at` where at >= 0, else at + size"""
+    return from_front(at, size, c.at_least)
 
 
 def in_range(c: Context, index: Dim, size: Dim, unless: Formula = False) -> None:

@@ -24,6 +24,19 @@ FOUND: dict[str, tuple[str, str, Sizes]] = {
         "torch.exp(x, out=(t := torch.ones(len(x), len(x)))[..., :2]) + t.as_strided((4,), (2,), 1).sum()",
         "x: float32[a, b]", {"a": 2, "b": 4},
     ),
+    "a slice that begins at the end, less nothing": (
+        "x.view(7) if torch.zeros(10)[-(len(x) // 2):].storage_offset() else x", "x: float32[a]", {"a": 1},
+    ),
+    "a slice that reads what is written, from the end, less nothing": (
+        "(z := torch.zeros(10, 2)).index_copy_(0, torch.arange(10), z[-(len(x) // 2):])",
+        "x: float32[a]", {"a": 1},
+    ),
+    "a slice that begins before the end or after the start": (
+        "torch.ones(5)[torch.arange(10)[len(x) - 2 :][0]]", "x: float32[a]", {"a": 1},
+    ),
+    "a slice that begins beyond the end": (
+        "x.view(7) if torch.zeros(10)[len(x) :].storage_offset() > 10 else x", "x: float32[a]", {"a": 12},
+    ),
     "a length of 0": (
         "nn.utils.rnn.pack_padded_sequence(x, [len(x) - 1], batch_first=True).data",
         "x: float32[a, b]", {"a": 1, "b": 3},

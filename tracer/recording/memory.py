@@ -13,6 +13,7 @@ import torch
 from msgspec import structs
 
 from ...constraints.contents.following import with_elements
+from ...constraints.contents.functions import AtLeast
 from ...constraints.contents.traits import is_sparse
 from ...constraints.contents.writing import written_through
 from ...constraints.engine.memory import contiguous_strides, is_contiguous, strides_of
@@ -102,6 +103,8 @@ class ViewMemory(Memory):
     node: Node
     place: int
     results: tuple[Value, ...]
+    at_least: AtLeast
+    """Whether a dim is known to be no less than a number."""
     root: Memory = field(init=False)
 
     def __post_init__(self) -> None:
@@ -123,7 +126,7 @@ class ViewMemory(Memory):
         assert isinstance(before, Tensor)
         if (before.shape, before.layout) != (self.input.shape, self.input.layout):
             return UNTRACKED  # its dims are others since, and the operator's arguments speak of those before
-        return written_through(before, self.node.op, dict(self.node.args), part, _is_plainly_at_least)
+        return written_through(before, self.node.op, dict(self.node.args), part, self.at_least)
 
     def above(self) -> tuple[Memory, Dim | None]:
         result = self.results[self.place]
@@ -266,10 +269,12 @@ class ViewMemory(Memory):
             along = Affine(0, ((axis - len(strides), 1),))
             ramp = structs.replace(input, dtype="int64", elements=along)
             bare = structs.replace(result, dtype="int64", elements=None)
-            found = with_elements(op, {**named, "input": ramp}, bare, _is_plainly_at_least, _is_given)
+            found = with_elements(op, {**named, "input": ramp}, bare, self.at_least, _is_given)
             if not isinstance(found, Tensor) or not isinstance(found.elements, Affine):
                 return None
-            start = start + found.elements.start * stride
+            place, size = found.elements.start, input.shape[axis]
+            place = place if self.at_least(size - place, 0) else minimum(place, size)
+            start = start + place * stride
         return start
 
 
@@ -281,10 +286,6 @@ def _strides_on(node: Node) -> bool:
     items = index if isinstance(index, tuple) else (index,)
     steps = (node.get("step"), *(item.step for item in items if isinstance(item, Slice)))
     return node.op in ("diagonal", "unfold") or any(step not in (None, 1) for step in steps)
-
-
-def _is_plainly_at_least(dim: Dim, bound: int) -> bool:
-    return isinstance(dim, int) and dim >= bound
 
 
 def _is_given(tensor: Tensor) -> bool:
@@ -401,7 +402,7 @@ def _lies_in(
         return
     if (memory := part.run.memory_of(source)) is None:
         return
-    view = ViewMemory(memory, before, node, place, values)
+    view = ViewMemory(memory, before, node, place, values, part.run.generator.at_least)
     if node.op not in _PERHAPS or not view.is_copy:
         part.lies_in(view)
 

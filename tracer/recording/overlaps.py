@@ -121,7 +121,7 @@ def lying(
             return None
         if op == "setitem":
             node = Node("getitem", (("index", values[1]),), (), Origin())
-            memory = ViewMemory(memory, written.value, node, 0, (target,))
+            memory = ViewMemory(memory, written.value, node, 0, (target,), run.generator.at_least)
         return lies_there(*_regions(memory, target, lies, read), op == "setitem")
 
     return place
@@ -300,4 +300,4 @@ def _part(generator: Generator, tensor: SymbolicTensor, index: Value) -> tuple[M
     node = Node("getitem", (("index", bare),), (), Origin())
     if not isinstance(part, Tensor):
         return None
-    return ViewMemory(tensor.memory, tensor.value, node, 0, (part,)), part
+    return ViewMemory(tensor.memory, tensor.value, node, 0, (part,), generator.at_least), part
