@@ -181,7 +181,9 @@ def clash(written: Region, read: Region, seated: bool = False) -> Formula | None
     if meeting is None or meeting is False:
         return meeting
     mine, theirs = strides_of(written.tensor), strides_of(read.tensor)
-    assert mine is not None and theirs is not None and written.start is not None and read.start is not None
+    if mine is None or theirs is None:
+        return None
+    assert written.start is not None and read.start is not None
     n, m = written.tensor.numel, read.tensor.numel
     one = eq(n, m)
     if seated:

@@ -217,3 +217,14 @@ def test_a_tensor_that_takes_the_memory_of_another() -> None:
     points = [{"a": a, "b": b, "c": c} for a in (1, 2) for b in (1, 3) for c in (1, 2)]
     said = checked(program, 10.0, replay=False)
     assert wrongs(said, points, outcomes(program, points)) == []
+
+
+def test_a_view_of_unknown_strides_that_overlaps() -> None:
+    """What is not known of it is told, and is no failure of the recorder."""
+    body = (
+        "def f(x):\n    t = torch.zeros(x.shape[1] // 2, x.shape[1]).t().contiguous().view(-1, 2)\n"
+        "    t.squeeze_(0).add_(1)\n    v = t.unbind(-1)[-1]\n    v.add_(v.t())\n    return v\n"
+    )
+    program = Program.of("found", body, "x: float32[a, b]", ("a >= 0", "b >= 0"))
+    points = [{"a": 1, "b": b} for b in range(6)]
+    assert wrongs(checked(program, 10.0, replay=False), points, outcomes(program, points)) == []

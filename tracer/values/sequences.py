@@ -248,6 +248,7 @@ class Iterating:
         return rest.at(0)
 
 
+@hands_on
 def symbolic_iter(*args: Any) -> Any:
     """Returns `iter(x)`."""
     found = lazy(args[0]) if len(args) == 1 else None
