@@ -190,7 +190,8 @@ class Z3Problem:
         left = self._limit - self.seconds
         if left <= 0:
             return "unknown"
-        solver.set("timeout", max(1, int(left * 1000)))
+        timeout_ms = max(1, int(left * 1000))
+        solver.set("timeout", timeout_ms)
         solver.set("rlimit", allowed)
         self.queries += 1
         before = _units(solver)
@@ -199,7 +200,7 @@ class Z3Problem:
         spent = time.monotonic() - started
         self.seconds += spent
         # Z3 takes SIGINT for itself, and says "canceled" whether that, the units or the time ended it.
-        within = spent < 0.9 * left and _units(solver) - before < 0.9 * allowed
+        within = spent < 0.9e-3 * timeout_ms and _units(solver) - before < 0.9 * allowed
         if result == z3.unknown and solver.reason_unknown() == "canceled" and within:
             raise KeyboardInterrupt
         if result == z3.sat:

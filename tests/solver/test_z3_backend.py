@@ -126,6 +126,11 @@ def test_the_budget_in_seconds_is_kept() -> None:
     assert time.monotonic() - started < 3
 
 
+def test_no_part_of_a_millisecond_passes_for_ctrl_c() -> None:
+    """Z3 is given whole milliseconds of the seconds that are left."""
+    assert {Z3Problem(seconds=0.0012 + 0.00009 * k).check(HARD) for k in range(100)} == {"unknown"}
+
+
 def test_ctrl_c_ends_a_query() -> None:
     """Z3 catches the signal itself and only says that it gave up."""
     threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
