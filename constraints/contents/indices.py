@@ -203,31 +203,43 @@ def require_in_range(c: Context, op: str, named: Named, unchecked: Formula) -> N
     An index without dims is checked like a number. If the data choose among elements that sizes allow, every
     choice has to be valid.
     """
-    each = ((one, *kind) for one in INDICES[op](named) for kind in _errors(c, op, named, one[1]))
-    for (index, size, wraps), there, error in each:
-        if there is False:
-            continue
-        elsewhere = any_of((unchecked, negate(there)))
-        inside = partial(_is_inside, -size if wraps else 0, size - 1)
-        require_data(c, op, index, inside, error, elsewhere, numbers=index.elements is not None)
+    for index, size, wraps in INDICES[op](named):
         require_some(c, op, index, -size if wraps else 0, size - 1)
-        if index.elements is None:
-            continue
-        empty = [] if all(c.at_least(n, 1) for n in index.shape) else [eq(product(index.shape), 0)]
-        if index.shape or op not in ("getitem", "setitem"):
-            empty.append(elsewhere)
-        pieces = pieces_of(of(index), index.shape)
-        if pieces is None or not is_settled(c, pieces, -size if wraps else 0, size - 1):
-            given = named["target"] if op in LOSSES else index
-            ignored = named.get("ignore_index", -100) if op in LOSSES else None
-            reason, low = f"indices, computed one by one, into a size of {size}", -size if wraps else 0
-            if require_followed(c, given, low, size - 1, reason, empty, error, ignored):
-                continue
-        if pieces is None or pieces.roundings:
-            reason = f"{op} is given indices that the sizes decide, in a way that is not followed"
-            c.approximate(reason, "accept", negate(elsewhere))
-            continue
-        _require(c, op, pieces, size, wraps, empty, error)
+        for there, error in _errors(c, op, named, size):
+            if there is not False:
+                _require_inside(c, op, named, (index, size, wraps), any_of((unchecked, negate(there))), error)
+
+
+def _require_inside(
+    c: Context,
+    op: str,
+    named: Named,
+    indices: tuple[Tensor, Dim, bool],
+    unchecked: Formula,
+    error: type[Exception],
+) -> None:
+    """Requires that one index tensor stays in range, which torch refuses by this error."""
+    index, size, wraps = indices
+    bottom = -size if wraps else 0
+    inside = partial(_is_inside, bottom, size - 1)
+    require_data(c, op, index, inside, error, unchecked, numbers=index.elements is not None)
+    if index.elements is None:
+        return
+    empty = [] if all(c.at_least(n, 1) for n in index.shape) else [eq(product(index.shape), 0)]
+    if index.shape or op not in ("getitem", "setitem"):
+        empty.append(unchecked)
+    pieces = pieces_of(of(index), index.shape)
+    if pieces is None or not is_settled(c, pieces, bottom, size - 1):
+        given = named["target"] if op in LOSSES else index
+        ignored = named.get("ignore_index", -100) if op in LOSSES else None
+        reason = f"indices, computed one by one, into a size of {size}"
+        if require_followed(c, given, bottom, size - 1, reason, empty, error, ignored):
+            return
+    if pieces is None or pieces.roundings:
+        reason = f"{op} is given indices that the sizes decide, in a way that is not followed"
+        c.approximate(reason, "accept", negate(unchecked))
+        return
+    _require(c, op, pieces, size, wraps, empty, error)
 
 
 def _is_inside(low: Dim, high: Dim, number: float) -> Formula:

@@ -376,9 +376,8 @@ def _running(call: EndsCall) -> Ends:
         reached = ends.low if not ends.chosen else ends.top if ends.alike == Sameness.ALL else None
         top = greater(ends.top, product_below(count[0], reached)) if call.tail.has_elements(value) else None
         first = ends.high if not ends.chosen else ends.bottom if ends.alike else None
-        return Ends(
-            ends.low, product_above(count[1], ends.high), top, first, growth, chosen=ends.chosen
-        )
+        high = product_above(count[1], ends.high)
+        return Ends(ends.low, high, top, first, growth, chosen=ends.chosen)
     if ends.natural and isinstance(size, int) and ends.high is not None and ends.high.constant:
         most = math.ceil(max(ends.high.at, Fraction(1))) ** size
         found = Ends(flat(0), flat(most)) if most < 1 << 62 else Ends()
