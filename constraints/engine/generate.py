@@ -44,9 +44,11 @@ from ..ir.language import (
     Context,
     Direction,
     Dyn,
+    Dynamic,
     Generated,
     Layout,
     Note,
+    Number,
     Quotient,
     Refused,
     Situation,
@@ -150,6 +152,9 @@ class RuleFailed(BaseException):
 
 RULE_DEFECT: Final = "the rule of"
 """The beginning of the message of every `RuleFailed`."""
+_OWN_PACKAGE: Final = __name__.partition(".")[0]
+_RETURNED: Final = (Tensor, Term, Compare, And, Or, Number, Dynamic, int, float, complex, str)
+"""The types of the parts of a result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +190,24 @@ class Rule:
     def package(self) -> str:
         """Returns the package that the rule comes from, by its import name."""
         return (getattr(self.function, "__module__", None) or "an unknown package").partition(".")[0]
+
+    @property
+    def is_own(self) -> bool:
+        """Returns whether this package has written the rule."""
+        return self.package == _OWN_PACKAGE
+
+    def returned(self, result: Any, op: str) -> Value:
+        """Returns a result of the rule, as checked where another package wrote it: nothing, of an operator of
+        its own, is an empty tuple. Raises TypeError for what is no value that a rule may return.
+        """
+        if self.is_own:
+            return result  # type: ignore[no-any-return]
+        result = () if result is None and "::" in op else result
+        for part in leaves(result):
+            if not isinstance(part, _RETURNED):
+                kind = type(part)
+                raise TypeError(f"it must return a Tensor, not {kind.__module__}.{kind.__qualname__}")
+        return result  # type: ignore[no-any-return]
 
     def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Returns the arguments by the rule's own names. Raises BadCall where they do not fit."""
@@ -872,7 +895,7 @@ class Generator:
             return call.named, self.again(answer) if self.known.made else anew(answer)
         before, self._asked = self._heard(), False
         try:
-            result = self._answer(call)
+            result = call.rule.returned(self._answer(call), op)
         except BadCall as error:
             self._no_rule(f"{op}: {error}")
             return call.named, None
@@ -1244,8 +1267,8 @@ def generate(
         contents.about(given)
         try:
             _, result = generator.call(node.op, tuple(positional), named)
-        except RuleFailed as failed:
-            generator.said.notes.append(Note("no-rule", str(failed), generator.node))
+        except RuleFailed as error:
+            generator.said.notes.append(Note("no-rule", str(error), generator.node))
             result = Dyn
         if result is None and any(value is not Dyn for value in fallback(generator.node)):
             result = fallback(generator.node)
@@ -1256,9 +1279,13 @@ def generate(
         known = expected and result is not None and result is not Dyn
         parts: list[Value] = leaves(result) if known else [Dyn] * expected
         if len(parts) != expected:
-            generator.require(
-                False, f"{node.op} gives {len(parts)} results where the program takes {expected}"
-            )
+            told = f"{node.op} gives {len(parts)} results where the program takes {expected}"
+            rule = rules.get(node.op)
+            if rule is None or rule.is_own:
+                generator.require(False, told)
+            else:
+                failed = RuleFailed(node.op, rule, TypeError(told))
+                generator.said.notes.append(Note("no-rule", str(failed), generator.node))
             parts = [Dyn] * expected
         for id, part in zip(node.results, parts, strict=True):
             values[id] = part

@@ -8,8 +8,8 @@ from msgspec import structs
 
 from ..engine.generate import RuleFunction
 from ..engine.memory import is_contiguous
-from ..ir.language import Context, Layout, Shape, Tensor
-from ..terms.dims import Dim, minimum
+from ..ir.language import Context, Layout, Number, Shape, Tensor
+from ..terms.dims import Dim, maximum, minimum
 from ..terms.formula import all_of, any_of, eq, ge, le
 from .common import (
     ABSENT,
@@ -244,8 +244,12 @@ def fftfreq(c: Context, n: Any, d: float = 1.0, dtype: str | None = None) -> Ten
 
 
 def rfftfreq(c: Context, n: Any, d: float = 1.0, dtype: str | None = None) -> Tensor:
-    """`n -> [n//2 + 1]`"""
-    return Tensor((at_least_0(c, n, "n") // 2 + 1,), dtype or "float32")
+    """`n -> [n/2 + 1]`, where n/2 is rounded towards 0: from -3 on that is a size."""
+    if isinstance(n, Number | Tensor) or c.at_least(n, 0):
+        return Tensor((at_least_0(c, n, "n") // 2 + 1,), dtype or "float32")
+    c.require(ge(n, -3), f"n must be at least -3, not {n}")
+    half = maximum(n // 2, 0) + minimum((n + 1) // 2, 0)
+    return Tensor((half + 1,), dtype or "float32")
 
 
 # --- frames of a signal ----------------------------------------------------------------------------------

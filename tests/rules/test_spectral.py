@@ -77,6 +77,8 @@ REFUSABLE = [
     istft("b 5 t", 8, win_length=D("w"), hop_length=2),
     istft("b 5 t", 8, win_length=D("w"), hop_length=2, length=D("l")),
     istft("b 5 t", 8, window=T("w", fill=1), length=D("l")),
+    Case("fft_rfftfreq", torch.fft.rfftfreq, (D("n-6"),)),
+    Case("fft_fftfreq", torch.fft.fftfreq, (D("n-6"),)),
     Case("view_as_complex", torch.view_as_complex, (T("a b"),)),
     Case("view_as_complex_copy", torch.view_as_complex_copy, (T("a b"),)),
     Case("view_as_complex", torch.view_as_complex, (T("a+1 2", f64, strides="s 1"),)),

@@ -683,3 +683,15 @@ def test_along_sizes_there_is_one_path(n: int, way: str) -> None:
     (path,) = trace(by_digits, "x: [n]", along={"n": n}).paths
     at = [holds(path.premise, {"n": value}) for value in range(1, 20)]
     assert at == [holds(parse_formula(way), {"n": value}) for value in range(1, 20)]
+
+
+def test_results_with_names_of_an_unknown_tensor_have_these_names() -> None:
+    def target(x: torch.Tensor) -> Any:
+        unknown = torch.nested.nested_tensor([x, x]).to_padded_tensor(0.0)
+        solved = torch.triangular_solve(unknown, x).solution
+        greatest, least = unknown.max(0).values, unknown.min(dim=0).indices
+        return solved, torch.linalg.qr(unknown).Q, greatest, least, unknown.max(unknown), unknown.median()
+
+    report = check(target, "x: float32[a, 4]", replay=False)
+    assert report.verdict == "unknown"
+    assert {finding.code for finding in report.findings} == {"no-rule"}, report.to_text()

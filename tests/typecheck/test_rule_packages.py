@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from anyshape.constraints.ir.language import Tensor
 from anyshape.constraints.rules import default_rules
 from anyshape.typecheck import check
 from anyshape.typecheck.checking.rule_packages import _rules_of
@@ -154,6 +155,89 @@ def test_a_rule_that_fails_is_told_as_a_defect_of_its_package(
     told = "the rule of `announced::pairs` in package `failing_rules` failed: AttributeError"
     assert finding.message.startswith(told) and "to its authors" in finding.message
     assert "pairs(x)" in finding.origin.code and finding.origin.file == __file__
+
+
+RETURNING = """
+from anyshape.constraints.ir.language import Tensor
+
+def rule(c, x):
+    "Returns what is given here."
+    return {result}
+
+RULES = {{"announced::pairs": rule}}
+"""
+
+
+@pytest.mark.parametrize("target", [model, tried, tried_by_any])
+@pytest.mark.parametrize("result", ["None", "()", "'text'", "(x, x)", "(x,)", "x.shape[0]", "object()", "__import__('torch').ones(2)"])
+def test_a_result_that_the_operator_does_not_declare_is_a_defect_of_the_rule(
+    install: Callable[..., None], target: Callable[..., torch.Tensor], result: str
+) -> None:
+    install("returning_rules", RETURNING.format(result=result))
+    report = check(target, "x: [b, h]")
+    assert report.verdict == "unknown"
+    (finding,) = [f for f in report.findings if f.code == "internal-error"]
+    assert "the rule of `announced::pairs` in package `returning_rules` failed: TypeError" in finding.message
+
+
+@pytest.mark.parametrize("result", ["None", "()", "(x, x)", "object()"])
+def test_other_results_than_an_exported_program_takes_are_a_defect_of_the_rule(
+    install: Callable[..., None], tmp_path: Path, result: str
+) -> None:
+    class Paired(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return pairs(x)
+
+    install("returning_rules", RETURNING.format(result=result))
+    torch.export.save(torch.export.export(Paired(), (torch.ones(3, 4),)), tmp_path / "paired.pt2")
+    report = check(str(tmp_path / "paired.pt2"))
+    assert report.verdict == "unknown"
+    told = "the rule of `announced::pairs` in package `returning_rules` failed: TypeError"
+    assert any(told in finding.message for finding in report.findings), report.to_text()
+
+
+@torch.library.custom_op("declaring::nothing", mutates_args=("x",))
+def nothing(x: torch.Tensor) -> None:
+    x.add_(1)
+
+
+@torch.library.custom_op("declaring::two", mutates_args=())
+def two(x: torch.Tensor) -> tuple[torch.Tensor, int]:
+    return x.clone(), x.shape[0]
+
+
+@torch.library.custom_op("declaring::several", mutates_args=())
+def several(x: torch.Tensor) -> list[torch.Tensor]:
+    return [x.clone(), x.sum()]
+
+
+DECLARING = {
+    "declaring::nothing": lambda c, x: None,
+    "declaring::two": lambda c, x: (Tensor(x.shape, x.dtype), x.shape[0]),
+    "declaring::several": lambda c, x: (Tensor(x.shape, x.dtype), Tensor((), x.dtype)),
+}
+
+
+@pytest.mark.parametrize("called", [nothing, torch.ops.declaring.nothing, torch.ops.declaring.nothing.default])
+def test_an_operator_without_results_returns_none(called: Callable[..., None]) -> None:
+    def target(x: torch.Tensor) -> torch.Tensor:
+        return x if called(x.clone()) is None else x.view(-1, 7)
+
+    assert check(target, "x: [b, h]", rules=default_rules + DECLARING).verdict == "proved"
+
+
+def test_results_as_declared() -> None:
+    def target(x: torch.Tensor) -> torch.Tensor:
+        copy, size = torch.ops.declaring.two(x)
+        whole, total = torch.ops.declaring.several(x)
+        return copy.view(size, -1) + whole + total
+
+    assert check(target, "x: float32[b, h]", rules=default_rules + DECLARING).verdict == "proved"
+    for name in ("two", "several"):
+        wrong = {f"declaring::{name}": lambda c, x: Tensor(x.shape, x.dtype)}
+        report = check(target, "x: float32[b, h]", rules=default_rules + {**DECLARING, **wrong})
+        assert report.verdict == "unknown"
+        assert "its schema declares" in next(f for f in report.findings if f.code == "internal-error").message
 
 
 def test_a_rule_fails_at_the_ranks_that_it_forgets(install: Callable[..., None]) -> None:

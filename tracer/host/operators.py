@@ -38,6 +38,16 @@ def schema_of(operator: Any) -> Any:
     return getattr(operator, "_schema", None)
 
 
+def declared_results(operator: Any) -> tuple[str, ...] | None:
+    """Returns the types that the schema of an operator declares for its results; None of what has no schema,
+    or several.
+    """
+    if isinstance(operator, OpOverloadPacket) and len(operator.overloads()) == 1:
+        operator = getattr(operator, operator.overloads()[0])
+    schema = schema_of(operator)
+    return None if schema is None else tuple(str(result.type) for result in schema.returns)
+
+
 def qualified_name(function: Any) -> str:
     """The name of a packet of overloads with its namespace; "" of all else."""
     name: str = getattr(function, "_qualified_op_name", "")

@@ -19,6 +19,7 @@ from ...constraints.ir.language import Dyn, Layout, Note, Tensor, Value
 from ...constraints.terms.dims import Dim, evaluate
 from ...constraints.terms.formula import free_symbols, holds
 from ...constraints.terms.rows import sizes
+from ..host.operators import OpOverload
 from ..host.tensors import overrides_off
 from ..recorder import Recorder
 from ..values.numbers import Size
@@ -34,7 +35,7 @@ def estimated(run: Recorder, func: Any, args: tuple[Any, ...], kwargs: dict[str,
     """Returns the result of a call whose operator has no rule, marked as approximate; Dyn where it is not
     found.
     """
-    if func is None:
+    if func is None or isinstance(func, OpOverload):
         return Dyn
     terms = {d: None for leaf in leaves((args, kwargs)) for d in _dims_of(leaf)}
     runs = []

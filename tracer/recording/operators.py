@@ -18,14 +18,15 @@ from msgspec import structs
 
 from ...constraints.contents.writing import assigned
 from ...constraints.engine.generate import BadRules, RuleFailed
-from ...constraints.ir.language import UNTRACKED, Number, Tensor, Value, tensors
+from ...constraints.ir.language import UNTRACKED, Dyn, Number, Tensor, Value, tensors
 from ...constraints.ir.opnames import canonical, is_in_place
 from ...constraints.ir.program import Node, Origin, Ref
 from ...constraints.rules.reach import POINTWISE
+from ...constraints.terms.dims import Term
 from ..bytecode.origins import caller, here
 from ..bytecode.spread import Spread
 from ..host.interpreter import shows_warnings
-from ..host.operators import OpOverload, qualified_name, schema_of
+from ..host.operators import OpOverload, declared_results, qualified_name, schema_of
 from ..patches import autocast
 from ..values import listed
 from ..values.numbers import Size
@@ -118,7 +119,7 @@ class Operators(Writing):
         if name in _ACCESS:
             return self._attribute(name, func.__self__.__name__, args)
         if isinstance(func, OpOverload):
-            return self.operator(spelling, args, kwargs)
+            return self.operator(spelling, args, kwargs, func)
         if name == "requires_grad_":
             self.gradients.asked(args[0], *args[1:] or kwargs.values() or (True,))
         question = QUESTIONS.get(name) or listed.QUESTIONS.get(name)
@@ -226,6 +227,8 @@ class Operators(Writing):
         generator.storage = storage(it.args[0]) if it.op in STRIDING and it.args else None
         generator.lying = lying(self, it.op, it.args, it.values)
         it.arguments, it.result = self._ask(it.op, it.values, it.named)
+        if "::" in it.op and it.result is not None:
+            self._require_as_declared(it.op, it.func, it.result)
         if not self.loops.watches:
             generator.take_for_valid()
 
@@ -251,10 +254,13 @@ class Operators(Writing):
         self.generator.known.repeated[it.key] = it.answered
 
     def _complete_result(self, it: _Application) -> None:
-        """Completes the result: of an operator without a rule, of repeated operands, and as `out=` stores it.
+        """Completes the result: of an operator without a rule, of unknown or of repeated operands, and as
+        `out=` stores it.
         """
         if it.result is None:
             it.result = estimated(self, it.func, it.args, it.kwargs)
+        if it.result is Dyn:
+            it.result = (Dyn,) * fields if (fields := _fields(it.op, it.args, it.kwargs)) else Dyn
         if it.counts and isinstance(it.result, Tensor):
             it.result = joined(it.op, it.arguments, it.counts, it.result)
             it.arguments = {**it.arguments, "counts": it.counts}
@@ -265,6 +271,8 @@ class Operators(Writing):
         """Makes the program's result."""
         it.targets = [(t, t.value) for t in leaves((it.written,)) if isinstance(t, SymbolicTensor)]
         it.lifted = self._lift(it.result, it.op, it.ids, it.results, it.written)
+        if it.result == () and it.func is not None and declared_results(it.func) == ():
+            it.lifted = None
 
     def _note_writes(self, it: _Application) -> None:
         """Notes what has become of the tensors that were written into."""
@@ -314,6 +322,19 @@ class Operators(Writing):
         except BadRules as error:
             raise self.stopping(error) from None
         self.end(reason)
+
+    def _require_as_declared(self, op: str, func: Any, result: Value) -> None:
+        """Ends the run where the rule of a program's own operator returns other results than its schema
+        declares.
+        """
+        declared, rule = declared_results(func), self.generator.rules.get(op)
+        if declared is None or result is Dyn:
+            return
+        parts = (result,) if len(declared) == 1 else result
+        fits = isinstance(parts, tuple) and len(parts) == len(declared)
+        if not fits or not all(map(_is_a, parts, declared)):
+            told = f"its result is not what its schema declares, {', '.join(declared) or 'nothing'}"
+            self.end(str(RuleFailed(op, rule, TypeError(told))))
 
     def _repeat(self, found: FinishedCall, call: CallKey, args: tuple[Any, ...]) -> Any:
         """Records the node of a call whose rule has answered before."""
@@ -365,6 +386,24 @@ def _name_of(func: Any) -> tuple[str, str]:
     name: str = qualified_name(func) or getattr(func, "__name__", "") or func.name
     # torch's own functions in C++ are those of ATen, also where a Python function has the same name.
     return name, f"aten.{name}" if type(func) is BuiltinFunctionType else name
+
+
+def _fields(op: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
+    """Returns how many results an operator has whose results have names; 0 where it has only one."""
+    if op in ("max", "min", "median", "nanmedian"):
+        along = args[1] if len(args) > 1 else kwargs.get("dim")
+        if along is None or isinstance(along, torch.Tensor):
+            return 0
+    fields: int = getattr(getattr(torch.return_types, op, None), "n_sequence_fields", 0)
+    return fields
+
+
+def _is_a(value: Value, kind: str) -> bool:
+    """Returns whether a result is of a type that a schema declares; types not listed here allow any."""
+    return value is Dyn or isinstance(value, _DECLARED.get(kind.partition("[")[0], object))
+
+
+_DECLARED: Final[dict[str, Any]] = {"Tensor": Tensor, "List": tuple, "int": Term | int}
 
 
 def _referred(values: tuple[Value, ...], ids: Mapping[int, Ref]) -> Iterator[tuple[Tensor, int]]:

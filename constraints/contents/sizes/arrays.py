@@ -77,7 +77,7 @@ class Arrays:
                 call = ArrayCall(self.places, op, args, value, made.place, made.time, self, ref, shape)
                 plain = call.computed()
                 plain = replace(plain, alike=alike) if alike and plain.source == ref else plain
-            self.left -= math.prod(shape) + 1
+            self.left -= max(math.prod(shape), len(plain.numbers)) + 1
             if self.left < 0 or plain.shape != shape or plain.dtype != value.dtype:
                 raise NotComputed
             self._found[ref] = plain

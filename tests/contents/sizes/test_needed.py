@@ -255,3 +255,14 @@ def test_no_places_are_listed_of_a_tensor_without_elements() -> None:
     report = check(target, "x: float32[q]", replay=False)
     assert not [f for f in report.findings if f.code.value == "internal-error"], report.to_text()
     assert [*arrays._every_place((1 << 59, 0))] == [] and len([*arrays._every_place((3, 2))]) == 6
+
+
+def test_numbers_that_the_data_choose_from_count_as_computed() -> None:
+    """Each may cost as much as an element, and one element may be chosen from very many."""
+    places, ref, time = _asked(lambda x: torch.multinomial(torch.ones(n(x)), 1) >> 1)
+    left = []
+    for size in (10, 1010):
+        found = Arrays(places, {"q": size})
+        assert len(found.of(ref, time).numbers) == size // 2
+        left.append(found.left)
+    assert left[0] - left[1] >= 500
