@@ -157,6 +157,7 @@ def test_a_rule_that_fails_is_told_as_a_defect_of_its_package(
     assert "pairs(x)" in finding.origin.code and finding.origin.file == __file__
 
 
+OTHERS = ["None", "()", "(x, x)", "object()"]
 RETURNING = """
 from anyshape.constraints.ir.language import Tensor
 
@@ -169,7 +170,7 @@ RULES = {{"announced::pairs": rule}}
 
 
 @pytest.mark.parametrize("target", [model, tried, tried_by_any])
-@pytest.mark.parametrize("result", ["None", "()", "'text'", "(x, x)", "(x,)", "x.shape[0]", "object()", "__import__('torch').ones(2)"])
+@pytest.mark.parametrize("result", [*OTHERS, "'text'", "(x,)", "x.shape[0]", "__import__('torch').ones(2)"])
 def test_a_result_that_the_operator_does_not_declare_is_a_defect_of_the_rule(
     install: Callable[..., None], target: Callable[..., torch.Tensor], result: str
 ) -> None:
@@ -180,7 +181,7 @@ def test_a_result_that_the_operator_does_not_declare_is_a_defect_of_the_rule(
     assert "the rule of `announced::pairs` in package `returning_rules` failed: TypeError" in finding.message
 
 
-@pytest.mark.parametrize("result", ["None", "()", "(x, x)", "object()"])
+@pytest.mark.parametrize("result", OTHERS)
 def test_other_results_than_an_exported_program_takes_are_a_defect_of_the_rule(
     install: Callable[..., None], tmp_path: Path, result: str
 ) -> None:
@@ -211,6 +212,7 @@ def several(x: torch.Tensor) -> list[torch.Tensor]:
     return [x.clone(), x.sum()]
 
 
+PACKET = torch.ops.declaring.nothing
 DECLARING = {
     "declaring::nothing": lambda c, x: None,
     "declaring::two": lambda c, x: (Tensor(x.shape, x.dtype), x.shape[0]),
@@ -218,7 +220,7 @@ DECLARING = {
 }
 
 
-@pytest.mark.parametrize("called", [nothing, torch.ops.declaring.nothing, torch.ops.declaring.nothing.default])
+@pytest.mark.parametrize("called", [nothing, PACKET, PACKET.default])
 def test_an_operator_without_results_returns_none(called: Callable[..., None]) -> None:
     def target(x: torch.Tensor) -> torch.Tensor:
         return x if called(x.clone()) is None else x.view(-1, 7)
