@@ -54,11 +54,8 @@ RANGES: Final[Mapping[str, tuple[tuple[str, int | None, int | None], ...]]] = {
 
 Where one is given that is a number, the operands after it are not checked.
 """
-ABOVE: Final[Mapping[str, tuple[str, str]]] = {
-    "uniform": ("to", "from"),
-    "histc": ("max", "min"),
-}
-"""For each operator a number that must not be less than another."""
+POINTS: Final = frozenset({f"fake_quantize_per_channel_affine{kind}" for kind in ("", "_cachemask")})
+"""Operators whose zero points lie from quant_min to quant_max."""
 PUT: Final[Mapping[str, tuple[str, ...]]] = {
     **dict.fromkeys("full full_like new_full fill_diagonal_".split(), ("fill_value",)),
     **dict.fromkeys(
@@ -74,8 +71,6 @@ zero, the negatives of numbers that an unsigned dtype holds are allowed.
 PUT_UNCHECKED: Final = frozenset("tensor new_tensor as_tensor asarray scalar_tensor setitem".split())
 """Those of them that make infinity of numbers that a half does not hold."""
 MOST_HALF: Final = 65504
-POSITIVE: Final[Mapping[str, str]] = {"exponential": "lambd", "cauchy": "sigma", "log_normal": "std"}
-"""For each operator a number that must be greater than 0."""
 BAGS: Final = frozenset("embedding_bag _embedding_bag".split())
 CHECKED: Final[Mapping[str, tuple[str, ...]]] = {
     "multinomial": ("input",),
@@ -113,8 +108,8 @@ REFUSING: Final[Mapping[str, tuple[str, ...]]] = {
 """For each operator the operands that it refuses for some data."""
 DIVISIONS: Final = frozenset("div floor_divide remainder fmod".split())
 ROUNDING: Final = CASTS | {"ceil", "floor", "round", "trunc"}
-ASKING: Final = frozenset("geometric pow randperm randint randint_like random".split()).union(
-    INDICES, REFUSING, ABOVE, PUT, POSITIVE, DIVISIONS, ROUNDING
+ASKING: Final = frozenset("pow randperm randint randint_like random".split()).union(
+    INDICES, REFUSING, POINTS, PUT, DIVISIONS, ROUNDING
 )
 """Operators whose operands are checked."""
 
@@ -152,15 +147,13 @@ def _require_operands(c: Context, op: str, named: Named, result: Any) -> None:
         require_some(c, op, named.get("input"), 1, None)
     if op == "repeat_interleave" and named.get("repeats") is None:
         _require_between(c, op, named.get("input"), 0, None)
-    if op in ABOVE:
-        more, less = (named.get(name, 0) for name in ABOVE[op])
-        if all(isinstance(side, int | Term) for side in (more, less)):
-            c.require(ge(more, less), f"{op} from {less} to {more}")
-    number = named.get(POSITIVE.get(op, ""))
-    if isinstance(number, int | Term):
-        c.require(ge(number, 1), f"{op} takes numbers greater than 0")
-    if op == "geometric" and isinstance(named.get("p"), Quotient | Proportion):
-        c.approximate("geometric takes numbers between 0 and 1", "accept")
+    if op in POINTS:
+        points, least, most = (named[name] for name in ("zero_point", "quant_min", "quant_max"))
+        if isinstance(least, int) and isinstance(most, int):
+            _require_between(c, op, points, least, most)
+            require_some(c, op, points, least, most)
+        else:
+            c.approximate("zero points are not compared with numbers that sizes make", "accept")
     whole = isinstance(result, Tensor) and result.dtype in WHOLE
     if op == "pow" and whole and isinstance(exponent := named.get("exponent"), int | Term):
         c.require(ge(exponent, 0), "integers to a negative power")

@@ -152,6 +152,8 @@ class RuleFailed(BaseException):
 
 RULE_DEFECT: Final = "the rule of"
 """The beginning of the message of every `RuleFailed`."""
+MOST_DIMS: Final = 65
+"""Axes are looked for below this number, the greatest rank of torch and a new dim."""
 _OWN_PACKAGE: Final = __name__.partition(".")[0]
 _RETURNED: Final = (Tensor, Term, Compare, And, Or, Number, Dynamic, int, float, complex, str)
 """The types of the parts of a result."""
@@ -174,6 +176,8 @@ class Rule:
     """
     of_sparse: Rule | None = None
     """The rule for calls with a sparse argument, if such calls are supported."""
+    limits: tuple[Callable[[Context, Named], None], ...] = ()
+    """They require that numbers among the arguments lie in their ranges, before the rule is asked."""
 
     @classmethod
     def of(cls, function: RuleFunction) -> Rule:
@@ -189,7 +193,10 @@ class Rule:
     @property
     def package(self) -> str:
         """Returns the package that the rule comes from, by its import name."""
-        return (getattr(self.function, "__module__", None) or "an unknown package").partition(".")[0]
+        function = self.function
+        while isinstance(function, functools.partial):
+            function = function.func
+        return (getattr(function, "__module__", None) or "an unknown package").partition(".")[0]
 
     @property
     def is_own(self) -> bool:
@@ -233,6 +240,8 @@ class Rule:
     def __call__(self, context: Context, named: dict[str, Any]) -> Value:
         """Returns the rule's result for arguments that `bind` has named."""
         result: Value
+        for limit in self.limits:
+            limit(context, named)
         if self.variadic not in named:
             result = self.function(context, **named)
             return result
@@ -290,6 +299,10 @@ class Rules(Mapping[str, Rule]):
         """Returns the same rules, some of them with a reach, so that they need not get whole shapes."""
         known = {op: replace(self._rules[op], reach=f) for op, f in reach.items() if op in self._rules}
         return self + known
+
+    def limited(self, limits: Mapping[str, Iterable[Callable[[Context, Named], None]]]) -> Rules:
+        """Returns the same rules, some of them with limits of the numbers that they take."""
+        return self + {op: replace(self._rules[op], limits=tuple(found)) for op, found in limits.items()}
 
     def taking_sparse(self, rules: Mapping[str, RuleFunction]) -> Rules:
         """Returns the same rules, extended by these functions for calls with sparse tensors."""
@@ -380,6 +393,8 @@ class Generator:
     """The kernels that run the program, if they are known; they do not support all dtypes."""
     repeatable: bool = False
     """Whether the result was the only output of the last call."""
+    _chosen: set[Formula] = field(default_factory=set)
+    """What a rule was told to hold when it asked."""
     _unchecked: Formula = False
     """The condition, stated by the last rule, under which torch does not check the indices of the call."""
     _asked: bool = False
@@ -847,7 +862,10 @@ class Generator:
         if self.chooser is None:
             raise BadCall(f"{reason} depends on whether {formula}")
         self._asked = True
-        return self.chooser(formula)
+        if self.chooser(formula):
+            self._chosen.add(formula)
+            return True
+        return False
 
     def deepen(self, wanted: Deeper) -> None:
         """Declares more of the rows; where that is impossible the call has no rule."""
@@ -1019,7 +1037,10 @@ class Generator:
     def _applied(self, rule: Rule, op: str, named: dict[str, Any]) -> Value:
         self._unchecked = False
         decided = len(self.said.unbacked)
+        self._chosen.clear()
         result = rule(self, named)
+        if type(named.get("dim")) is Term:
+            named = {**named, "dim": self._number_of(named["dim"])}
         fresh = [*self.said.unbacked][decided:] if len(self.said.unbacked) > decided else ()
         counts = [sym(name) for name in fresh if not name.startswith("true_")] if fresh else ()
         if self.kernels is not None:
@@ -1039,6 +1060,10 @@ class Generator:
                     self._of_nothing(op, count, named)
         self._asked |= told
         return result
+
+    def _number_of(self, dim: Term) -> Dim:
+        """Returns the axis that a rule has chosen for a dim that the sizes decide, if it has."""
+        return next((i for i in range(-MOST_DIMS, MOST_DIMS) if eq(dim, i) in self._chosen), dim)
 
     def _placed(self, op: str, named: Mapping[str, Any], result: Value) -> Value:
         """Returns the result with the facts about its elements that the calls before tell: which of them a

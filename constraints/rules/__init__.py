@@ -38,6 +38,7 @@ from . import (
     storage,
     window,
 )
+from .numbers import LIMITS
 from .reach import REACH
 
 FAMILIES: Final = (
@@ -75,4 +76,4 @@ FAMILIES: Final = (
 """A table per family; no operator is in two of them."""
 
 _all: Rules = reduce(lambda rules, family: rules | family, FAMILIES, Rules({}))
-default_rules: Final[Rules] = _all.reaching(REACH).taking_sparse(sparse.OF_SPARSE)
+default_rules: Final[Rules] = _all.reaching(REACH).taking_sparse(sparse.OF_SPARSE).limited(LIMITS)

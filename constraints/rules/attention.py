@@ -20,6 +20,7 @@ from ..terms.rows import place_of
 from .common import axis, broadcast, category, contiguous_strides, rank_is, strides_of
 from .layout import empty, permuted, unsqueeze
 from .linalg import linear
+from .numbers import less, require_number, unless
 
 Require: TypeAlias = Callable[[Formula, str], None]
 
@@ -47,19 +48,25 @@ def scaled_dot_product_attention(
         if tensor.rank < 2:
             c.refuse(f"query, key and value need rank 2 at least: {query}, {key}, {value}")
     dtype = _attention_dtype(c, query, key, value, attn_mask)
-    if dropout_p > 1:
-        c.refuse(f"the dropout probability is from 0 to 1, not {dropout_p}")
     if attn_mask is not None and is_causal is True and c.since(2, 14):
         c.refuse("a mask and is_causal exclude each other")
     (*_, length, e), (*_, s, e_key), (*_, s_value, v) = query.shape, key.shape, value.shape
     emptying = (length, *value.shape) if c.since(2, 13) else (*query.shape, *key.shape, *value.shape)
     nothing = empty(c, tuple(dict.fromkeys(emptying)))
-    flash = False if rowed else _is_flash(c, query, key, value, attn_mask, dropout_p, enable_gqa)
+    positive = less(0, dropout_p)
+    drops = positive if isinstance(positive, bool) else positive is None or c.choose(positive, "the dropout")
+    flash = False if rowed else _is_flash(c, query, key, value, attn_mask, drops, enable_gqa)
 
     def require(formula: Formula, reason: str, error: type[Exception] = RuntimeError) -> None:
         c.require(any_of((nothing, formula)), reason, error)
 
-    checked: Any = SimpleNamespace(require=require, at_least=c.at_least)
+    checked: Any = SimpleNamespace(require=require, at_least=c.at_least, approximate=c.approximate)
+    told = f"dropout_p must be at most 1, not {dropout_p}"
+    require_number(checked, unless(less(1, dropout_p)), told)
+    if flash is not False and not drops:
+        least = unless(less(dropout_p, 0))
+        told = f"the fused kernel takes no dropout_p below 0, as {dropout_p} is"
+        require_number(checked, None if least is None else any_of((negate(flash), least)), told)
     batches = _head_batches(c, require, query, key, value, enable_gqa)
     require(eq(e, e_key), f"query and key must have one feature size: {e} and {e_key}")
     unmasked = attn_mask is None or not attn_mask.shape or eq(attn_mask.shape[-1], 1)
@@ -69,7 +76,7 @@ def scaled_dot_product_attention(
     if attn_mask is not None:
         if is_causal is True:
             require(flash, "a mask and is_causal together are for the fused kernel alone")
-        if attn_mask.rank < 2 and query.rank == key.rank == value.rank == 4 and dropout_p == 0:
+        if attn_mask.rank < 2 and query.rank == key.rank == value.rank == 4 and not drops:
             require(
                 negate(_same_heads(c, query, key, value, enable_gqa)),
                 f"the mask must have rank 2 or 4, not {attn_mask}",
@@ -111,10 +118,10 @@ def _same_heads(c: Context, query: Tensor, key: Tensor, value: Tensor, gqa: bool
 
 
 def _is_flash(
-    c: Context, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout_p: float, gqa: bool
+    c: Context, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, drops: bool, gqa: bool
 ) -> Formula:
     """Returns the condition under which torch's fused kernel takes the call."""
-    if dropout_p != 0 or not query.rank == key.rank == value.rank == 4:
+    if drops or not query.rank == key.rank == value.rank == 4:
         return False
     (b, h, length, e), (_, _, s, e_key), e_value = query.shape, key.shape, value.shape[-1]
     needs = [_same_heads(c, query, key, value, gqa), eq(e, e_key), eq(e, e_value)]

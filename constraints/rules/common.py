@@ -42,14 +42,14 @@ def axis(c: Context, dim: Dim, rank: int) -> int:
     return dim % limit
 
 
-def axes(c: Context, dims: int | Sequence[int] | None, rank: int) -> tuple[int, ...]:
+def axes(c: Context, dims: Dim | Sequence[Dim] | None, rank: int) -> tuple[int, ...]:
     """Returns distinct axes in the order given.
 
     None and the empty list select all axes, as in torch's reductions.
     """
     if dims is None or dims == ():
         return tuple(range(rank))
-    found = tuple(axis(c, d, rank) for d in ((dims,) if isinstance(dims, int) else dims))
+    found = tuple(axis(c, d, rank) for d in ((dims,) if isinstance(dims, int | Term) else dims))
     if len(set(found)) != len(found):
         c.refuse(f"a dimension appears twice in {dims}")
     return found

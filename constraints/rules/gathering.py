@@ -551,6 +551,10 @@ def embedding_bag(
         bags = _bags(c, offsets, include_last_offset)
         unread = _unread(bags, mode == "max", include_last_offset)
     _bag_table(c, input, weight, unread)
+    if padding_idx is not None:
+        v = weight.shape[0]
+        inside = all_of((le(-v, padding_idx), lt(padding_idx, v)))
+        c.require(inside, f"the padding_idx {padding_idx} is out of range for {v} embeddings")
     return Tensor((bags, weight.shape[1]), weight.dtype)
 
 
@@ -617,8 +621,8 @@ def one_hot(c: Context, input: Tensor, num_classes: Dim = -1) -> Tensor:
     given = num_classes
     num_classes = given_or_left_out(c, given, f"the number of classes, {given},")
     if num_classes == -1:
-        if given != -1:  # what the indices require is asked of the size
-            c.approximate(f"indices are compared with {given} classes, which may be -1, for any", "refuse")
+        if given != -1:  # no index is compared with a number of classes
+            c.unchecked(True)
         if nothing is not False:
             some = all_of(ne(size, 0) for size in input.shape if not c.at_least(size, 1))
             c.require(some, "one_hot cannot infer the number of classes from no indices")

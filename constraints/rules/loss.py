@@ -6,7 +6,6 @@ The functional forms say `reduction="mean"`, or `size_average` and `reduce` as t
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import inf
 from typing import Any, Final
 
 from ..engine.generate import RuleFunction
@@ -18,6 +17,7 @@ from .common import axis, broadcast, category, promote
 from .elementwise import apply_law, pointwise, same_dtype, sub
 from .layout import empty
 from .linalg import linear
+from .numbers import equals, lacks_of_nothing, less, require_number, unless
 from .reduction import not_empty, reduced
 
 Weight = Tensor | None
@@ -194,7 +194,7 @@ def poisson_nll_loss(
     size_average: Value = None, eps: Value = 1e-8, reduce: Value = None, reduction: Value = "mean",
 ) -> Tensor:  # fmt: skip
     """[*a], [*b] -> [*broadcast(a, b)], reduced; ATen has eps and the reduction after `full`"""
-    if isinstance(size_average, float):
+    if size_average is not None and not isinstance(size_average, bool):
         size_average, reduction = None, eps
     # exp(input) - target * input, or input - target * log(input); booleans are not subtracted.
     exponential = Tensor(input.shape, apply_law(c, "ff==", input.dtype, "poisson_nll_loss"), input.layout)
@@ -282,8 +282,8 @@ def cross_entropy(
 ) -> Tensor:  # fmt: skip
     """[n, c, *s], classes [n, *s] or probabilities [n, c, *s] -> [n, *s], reduced; or [c], [] or [c] -> []"""
     mode = mode_of(c, size_average, reduce, reduction)
-    if isinstance(label_smoothing, int | float) and not 0 <= label_smoothing <= 1:
-        c.refuse(f"label_smoothing lies between 0 and 1, not at {label_smoothing}")
+    told = f"label_smoothing must be at most 1, not {label_smoothing}"
+    require_number(c, unless(less(1, label_smoothing)), told)
     floating = target.dtype is not None and category(target.dtype) == 2
     if not floating and target.rank == input.rank > 1:
         apply_law(c, FLOATING, target.dtype, "cross_entropy with a target of the input's rank")
@@ -403,8 +403,7 @@ def multi_margin_loss(
     size_average: Value = None, reduce: Value = None, reduction: Value = "mean",
 ) -> Tensor:  # fmt: skip
     """[n, c], classes [n], weight: [c] -> [n], reduced; [c] or [] is one sample, and c >= 1"""
-    if p not in (1, 2):
-        c.refuse(f"multi_margin_loss takes p = 1 or 2, not {p}")
+    require_number(c, equals(p, 1, 2), f"multi_margin_loss takes p = 1 or 2, not {p}", ValueError)
     count, classes = _samples(c, input, "multi_margin_loss")
     apply_law(c, FLOATING, input.dtype, "multi_margin_loss")
     _int64(c, target, "multi_margin_loss")
@@ -607,7 +606,7 @@ def pairwise_distance(
     difference = sub(c, x1, x2)
     assert isinstance(difference, Tensor)
     at = (difference.rank - 1,) if difference.shape else ()
-    if isinstance(p, int | float) and (p < 0 or p == inf):
+    if lacks_of_nothing(c, p):
         not_empty(c, difference, at, "pairwise_distance", RuntimeError)
     dtype = apply_law(c, "xf=r", difference.dtype, "pairwise_distance")
     return Tensor(reduced(difference.shape, at, keepdim), dtype)
@@ -636,8 +635,8 @@ def triplet_margin_loss(
     reduction: Value = "mean",
 ) -> Tensor:  # fmt: skip
     """[*a], [*b], [*c] of one rank -> [*broadcast(a, b, c)] without the last axis, reduced"""
-    if isinstance(margin, int | float) and margin <= 0:
-        c.refuse(f"the margin of triplet_margin_loss is greater than 0, not {margin}")
+    told = f"the margin of triplet_margin_loss must be greater than 0, as {margin} is not"
+    require_number(c, unless(less(margin, 0, or_equal=True)), told, ValueError)
     if not anchor.rank == positive.rank == negative.rank:
         c.refuse(f"triplet_margin_loss takes tensors of one rank, not {anchor}, {positive} and {negative}")
     distances = [pairwise_distance(c, anchor, positive, p), pairwise_distance(c, anchor, negative, p)]
@@ -654,8 +653,6 @@ def cdist(c: Context, x1: Tensor, x2: Tensor, p: Value = 2.0, compute_mode: Valu
         if x.rank < 2:
             c.refuse(f"cdist takes tensors of rank 2 or more, not {x}")
     same_dtype(c, "cdist", x1, x2)
-    if isinstance(p, int | float) and p < 0:
-        c.refuse(f"cdist takes p >= 0, not {p}")
     c.require(eq(x1.shape[-1], x2.shape[-1]), f"cdist takes points of one dimension: {x1} and {x2}")
     batch = broadcast(c, x1.shape[:-2], x2.shape[:-2])
     return Tensor((*batch, x1.shape[-2], x2.shape[-2]), x1.dtype)
@@ -666,8 +663,6 @@ def pdist(c: Context, input: Tensor, p: Value = 2.0) -> Tensor:
     apply_law(c, FLOATING, input.dtype, "pdist")
     if input.rank != 2:
         c.refuse(f"pdist takes a tensor of rank 2, not {input}")
-    if isinstance(p, int | float) and p < 0:
-        c.refuse(f"pdist takes p >= 0, not {p}")
     count = input.shape[0]
     return Tensor((count * (count - 1) // 2,), input.dtype)
 

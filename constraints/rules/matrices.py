@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from math import inf
 from typing import Any
 
-from ..ir.language import Context, Layout, Shape, Tensor, product
-from ..terms.dims import Dim, minimum
+from ..ir.language import Context, Layout, Number, Shape, Tensor, product
+from ..terms.dims import Dim, Term, minimum
 from ..terms.formula import all_of, any_of, eq, ge, ne
 from .common import axes, axis, broadcast, category, contiguous_strides, promote, rank_is
 from .elementwise import apply_law
+from .numbers import equals, lacks_of_nothing, require_number
 
 REAL = {"complex32": "float16", "complex64": "float32", "complex128": "float64"}
 COMPLEX = {"float32": "complex64", "float64": "complex128"}
@@ -348,6 +349,11 @@ def _square_unless_empty(c: Context, wanted: bool, tensor: Tensor) -> None:
 def cond(c: Context, input: Tensor, p: Any = None) -> Tensor:
     """[*b, n, m] -> [*b]; square, but for None, 2 and -2 and, where it is empty, for all numbers"""
     batch, _, _ = _matrix(c, input, square=isinstance(p, str))
+    if p is not None and not isinstance(p, str) and p not in (inf, -inf):
+        error = ValueError if c.since(2, 14) else RuntimeError
+        require_number(c, equals(p, -2, -1, 1, 2), f"linalg.cond takes no norm {p}", error)
+    if isinstance(p, Term | Number) and (spectral := equals(p, -2, 2)) is not None:
+        p = 2 if c.choose(spectral, "the norm") else 1
     _square_unless_empty(c, p not in (None, 2, -2), input)
     return Tensor(batch, _real(input.dtype))
 
@@ -593,7 +599,7 @@ def vector_norm(
     """
     result = _norm_dtype(c, input, dtype)
     over = axes(c, dim, input.rank)
-    if isinstance(ord, int | float) and (ord < 0 or ord == inf):
+    if lacks_of_nothing(c, ord):
         for i in over if input.shape else ():
             c.require(
                 ne(input.shape[i], 0),
@@ -650,7 +656,7 @@ def norm(
     dtype: str | None = None,
 ) -> Tensor:
     """The vector norm of order p over the dims given, or all; "fro" is 2, "nuc" a matrix norm"""
-    dims = (dim,) if isinstance(dim, int) else dim
+    dims = (dim,) if isinstance(dim, int | Term) else dim
     if p in (None, "fro") and (dims is None or len(dims) <= 2):
         return vector_norm(c, input, 2, dims, keepdim, dtype)
     if isinstance(p, str):

@@ -14,6 +14,7 @@ from ..terms.dims import Dim
 from ..terms.formula import Formula, all_of, any_of, divides, eq, ge, ne
 from .common import axis, category, channels_last, contiguous_strides, like_input, promote, text
 from .elementwise import apply_law, pointwise, pointwise_layout, same_dtype
+from .numbers import lacks_of_nothing
 from .strides import Strides, is_refuted, lies_so, preserved, strides_of, view_of
 
 Vector = Tensor | None
@@ -460,6 +461,9 @@ def norm_except_dim(c: Context, v: Tensor, pow: Value = 2, dim: int = 0) -> Tens
     if not v.shape:
         c.refuse("norm_except_dim takes a tensor of rank 1 or more", IndexError)
     at = axis(c, dim, v.rank)
+    if lacks_of_nothing(c, pow):
+        others = (*v.shape[:at], *v.shape[at + 1 :])
+        c.require(is_full(c, others), f"the {pow} norms of norm_except_dim need numbers, and {v} has none")
     c.require(ne(v.shape[at], 0), f"norm_except_dim takes elements along axis {at}, and {v} has none")
     return Tensor(tuple(n if i == at else 1 for i, n in enumerate(v.shape)), dtype)
 

@@ -10,8 +10,10 @@ from ..ir.language import Context, Layout, Tensor, Value
 from ..terms.dims import Term
 from ..terms.formula import Formula, all_of, any_of, eq, lt
 from .common import ABSENT, broadcast, category, dtype_error
+from .creation import sizes
 from .elementwise import apply_law, clone, pointwise, same_dtype
 from .layout import empty
+from .numbers import Within
 
 
 def has_kernel(c: Context, law: str, input: Tensor, operation: str) -> None:
@@ -108,7 +110,7 @@ def normal(
     one number, torch takes one for each element of the `out=`.
     """
     if isinstance(size, tuple):
-        return Tensor(size, dtype or "float32")  # type: ignore[arg-type]
+        return Tensor(sizes(c, size), dtype or "float32")
     tensors = [t for t in (mean, std) if isinstance(t, Tensor)]
     shapes = [t.shape for t in tensors]
     if out is not None and not isinstance(std, Tensor):
@@ -126,8 +128,7 @@ def dropout(
     c: Context, input: Tensor, p: Value = 0.5, training: Value = True, inplace: Value = False
 ) -> Tensor:
     """[*a] -> [*a]; the tensor itself where nothing is dropped."""
-    if isinstance(p, int | float) and not 0 <= p <= 1:
-        c.refuse(f"a dropout probability lies between 0 and 1, not at {p}")
+    Within("p", 0, 1)(c, {"p": p})
     if training is False or p == 0:
         return input
     has_kernel(c, "xx==" if c.since(2, 15) else "xx=x", input, "dropout")

@@ -5,16 +5,16 @@ Laws of dtypes are those of `elementwise`: four letters for bool, integral, floa
 from __future__ import annotations
 
 from functools import partial
-from math import inf
 from typing import Any, Final
 
 from ..engine.generate import Rule, RuleFunction
 from ..engine.memory import is_contiguous
 from ..ir.language import Context, Layout, Refused, Shape, Tensor, Value
-from ..terms.dims import Dim, maximum
-from ..terms.formula import all_of, any_of, eq, ge, le, ne
+from ..terms.dims import Dim, Term, maximum
+from ..terms.formula import Formula, all_of, any_of, eq, ge, le, lt, ne
 from .common import axes, axis, broadcast, broadcast_dim, category, promote, same_dim
 from .elementwise import apply_law, clone, dense, pointwise, pointwise_layout, same_dtype
+from .numbers import Within, lacks_of_nothing
 from .repeating import expand
 from .strides import laid_out, preserved
 
@@ -194,7 +194,7 @@ def choice_of(name: str, law: str, nowhere: bool = False) -> RuleFunction:
 
 def values_and_indices(c: Context, name: str, law: str, input: Tensor, dim: Any, keepdim: Value) -> Pair:
     """[*a, n, *b] -> values: [*a, *b], indices: int64[*a, *b], where n >= 1"""
-    if not isinstance(dim, int):
+    if not isinstance(dim, int | Term):
         c.refuse(f"{name} takes one dimension, not {dim}")
     at = (axis(c, dim, input.rank),)
     not_empty(c, input, at, name)
@@ -240,8 +240,7 @@ def quantile(
     """[*a, n, *b], q: [] or [k] -> [*a, *b] or [k, *a, *b]; the k values of one quantile are neighbours"""
     if interpolation not in ("linear", "lower", "higher", "midpoint", "nearest"):
         c.refuse(f"quantile does not know the interpolation {interpolation!r}")
-    if isinstance(q, int | float) and not 0 <= q <= 1:
-        c.refuse(f"a quantile lies between 0 and 1, not at {q}")
+    Within("q", 0, 1)(c, {"q": q})
     dtype = apply_law(c, "xx=x", input.dtype, "quantile")
     if isinstance(q, Tensor):
         same_dtype(c, "quantile", input, q)
@@ -287,7 +286,7 @@ SCANS: Final[dict[str, Rule]] = {
 def cummax(c: Context, input: Tensor, dim: int) -> Pair:
     """[*a, n, *b] -> values: [*a, n, *b], indices: int64[*a, n, *b]; any dtype without dims"""
     limit = max(input.rank, 1)
-    known = any_of((-limit <= dim < limit,))
+    known: Formula = all_of((ge(dim, -limit), lt(dim, limit)))
     if not c.since(2, 14):  # the axis of an empty tensor was not looked at
         known = any_of((known, *(eq(n, 0) for n in input.shape)))
     c.require(known, f"dimension {dim} is out of range for a tensor of rank {input.rank}", IndexError)
@@ -331,8 +330,7 @@ def normalize(
     c: Context, input: Tensor, p: Value = 2.0, dim: Axes = 1, eps: Value = 1e-12, out: Value = None
 ) -> Tensor:
     """[*a, n, *b] -> [*a, n, *b], where n >= 1 for norms that no elements have no value of"""
-    needs_element = isinstance(p, int | float) and (p < 0 or p == inf)
-    norm = reduce_axes(c, "normalize", "xx==", needs_element, input, dim, True, None)
+    norm = reduce_axes(c, "normalize", "xx==", lacks_of_nothing(c, p), input, dim, True, None)
     return pointwise(c, "====", input, expand(c, norm, *input.shape))
 
 
@@ -440,6 +438,8 @@ def diff(
     if not input.shape:
         c.refuse("diff takes a tensor of rank 1 or more")
     c.require(ge(n, 0), f"diff takes n >= 0, not {n}")
+    if n == 0 and prepend is None and append is None:
+        return clone(c, input)
     at = axis(c, dim, input.rank)
     parts = [p for p in (prepend, input, append) if isinstance(p, Tensor)]
     for part in parts:

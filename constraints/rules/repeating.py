@@ -2,14 +2,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Any
 
 from msgspec import structs
 
 from ..contents.masks import one_dim
 from ..ir.language import Affine, Context, Layout, Shape, Tensor
-from ..terms.dims import Dim, maximum, minimum
-from ..terms.formula import all_of, any_of, eq, ge, le
+from ..terms.dims import Dim, Term, maximum, minimum
+from ..terms.formula import all_of, any_of, eq, ge, le, lt
 from .common import axes, axis, broadcast, given_or_left_out, rank_is, text
 from .joining import joined_layout
 from .layout import copied, empty, nonnegative, replaced, transpose, with_strides
@@ -26,6 +27,7 @@ def expand(c: Context, input: Tensor, *size: Dim, implicit: bool = False) -> Ten
     shape: list[Dim] = []
     for i, wanted in enumerate(size):
         if i < new:
+            _may_be_negative(c, wanted, (*size[:i], *size[i + 1 :], *input.shape))
             nonnegative(c, wanted, f"size {i} of {text(size)}, a new dim,")
             shape.append(wanted)
             continue
@@ -41,11 +43,15 @@ def expand(c: Context, input: Tensor, *size: Dim, implicit: bool = False) -> Ten
         c.require(fits, f"size {old} expands to {wanted} only where it is 1")
         shape.append(wanted)
     for i, n in enumerate(shape):
-        if not c.at_least(n, 0):
-            nothing = empty(c, (*shape[:i], *shape[i + 1 :]))
-            reason = f"torch may expand to a size below -1, {n}, what has no elements"
-            c.approximate(reason, "refuse", all_of((le(n, -2), nothing)))
+        _may_be_negative(c, n, (*shape[:i], *shape[i + 1 :]))
     return expanded(c, input, tuple(shape))
+
+
+def _may_be_negative(c: Context, size: Dim, others: Sequence[Dim]) -> None:
+    """Tells that torch may take a size below -1 where another size is 0."""
+    if not c.at_least(size, 0):
+        reason = f"torch may expand to a size below -1, {size}, what has no elements"
+        c.approximate(reason, "refuse", all_of((le(size, -2), empty(c, tuple(others)))))
 
 
 def expanded(c: Context, input: Tensor, shape: Shape) -> Tensor:
@@ -220,9 +226,9 @@ def roll(
     along = dims if isinstance(dims, tuple) else (dims,)
     if len(many) != (len(along) or 1):
         c.refuse(f"roll with {len(many)} shifts along {len(along)} dims")
-    if not all(-input.rank <= d < input.rank for d in along):
-        told = f"roll along {text(along)} of a tensor of rank {input.rank}"
-        c.require(empty(c, input.shape), told, IndexError)
+    there = all_of(chain.from_iterable((ge(d, -input.rank), lt(d, input.rank)) for d in along))
+    told = f"roll along {text(along)} of a tensor of rank {input.rank}"
+    c.require(any_of((there, empty(c, input.shape))), told, IndexError)
     if input.layout is Layout.CONTIGUOUS or input.rank not in (4, 5) or not along:
         return Tensor(input.shape, input.dtype)
     for shift, dim in zip(many, along, strict=True):
@@ -276,11 +282,13 @@ def _flipped(c: Context, input: Tensor, dim: int) -> Tensor:
     return flip(c, input, dim)
 
 
-def rot90(c: Context, input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
+def rot90(c: Context, input: Tensor, k: Dim = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
     """`[n, m, *d] -> [m, n, *d]` for odd k: a quarter turn is a flip and a transposition"""
     if len(dims) != 2 or input.rank < 2:
         c.refuse(f"rot90 turns two dims of a tensor of rank 2 or more, not {text(dims)} of {input}")
     first, second = axes(c, dims, input.rank)
+    if isinstance(k, Term):
+        k = next(i for i in range(4) if i == 3 or c.choose(eq(k % 4, i), f"how far {k} quarters turn"))
     if k % 4 == 0:
         return Tensor(input.shape, input.dtype)
     turned = flip(c, input, second)

@@ -572,6 +572,8 @@ def max_unpool(spatial: int) -> RuleFunction:
             empty = [eq(n, 0) for n in batch if not c.at_least(n, 1)]
             # Which of them is greatest is for the data to say. Of no indices there is none.
             last = c.fresh("index", span.low, span.high if not empty else maximum(span.low, span.high))
+            if not c.at_least(places, 1):
+                empty += [eq(places, 0)]
             c.require(any_of((lt(last, places), *empty)), f"index {last} is beyond an output of {places}")
         shape = (*batch, channels, *wanted)
         layout = Layout.CONTIGUOUS if spatial == 3 else like_input(c, input, shape, input.rank == spatial + 2)

@@ -189,14 +189,12 @@ CASES = [
         Case("cdist", torch.cdist, (T(a), T(b)))
         for a, b in (("m k", "n j"), ("b m k", "c n k"), ("b 1 m k", "c n k"), ("k", "n k"))
     ),
-    Case("cdist", torch.cdist, (T("m k"), T("n k"), -1.0)),
     Case("cdist", torch.cdist, (T("m k"), T("n k", f64)), where="m n k"),
     Case("cdist", torch.cdist, (T("m k", i64), T("n k", i64))),
     Case("_cdist_forward", aten._cdist_forward, (T("m k"), T("n j"), 2.0, None)),
     Case("_pdist_forward", aten._pdist_forward, (T("n k"),)),
     Case("pdist", torch.pdist, (T("n k"),)),
     Case("pdist", torch.pdist, (T("b n k"),)),
-    Case("pdist", torch.pdist, (T("n k"), -1.0)),
     *(
         Case("_ctc_loss", aten._ctc_loss, (T(probs), targets, (3, 3), (1, 2)))
         for probs, targets in (("t n c", T("n 2", i64)), ("t n c", T("m", i64)), ("3 2 c", T("2 k", i64)))

@@ -103,7 +103,8 @@ def _whole_number(value: Any) -> Dim | None:
 
 def _power_of(base: Any, exponent: Any) -> int | None:
     """Returns a power that floats represent exactly; else None."""
-    whole = isinstance(exponent, int) and 0 <= exponent <= 10 and base == int(base)
+    whole = isinstance(exponent, int) and 0 <= exponent <= 10 and isinstance(base, int | float)
+    whole = whole and base == int(base)
     return int(base) ** exponent if whole else None
 
 
