@@ -27,7 +27,7 @@ from ..contents.masks import number_of_true, one_value, whether_some
 from ..contents.operands import require_elements
 from ..contents.outcomes.choices import Asked, Choice, Sought, choice_of, of_each_choice
 from ..contents.outcomes.dataless import Dataless, less
-from ..contents.outcomes.fixed import comparison, equality, number_of_results
+from ..contents.outcomes.fixed import comparison, equality, number_of_results, outcomes
 from ..contents.outcomes.ranges import OPEN, Outlook, Range, Ranges, Usual, compared, range_of
 from ..contents.outcomes.singular import may_be_singular
 from ..contents.outcomes.trials import Truth
@@ -590,6 +590,10 @@ class Generator:
         """Returns what sizes say of the truth of a value, by its reference."""
         usual = OPEN if self._dataless is None else Ranges(self._dataless).usual(ref)
         return self._outlook(usual, ref, lambda known: known[0])
+
+    def outcomes(self, ref: int) -> tuple[Formula, Formula]:
+        """Returns sizes at which a value is true for all data, and such at which it is false."""
+        return (False, False) if self._dataless is None else outcomes(self._dataless.fixed(ref))
 
     def _usual_of(self, mask: Tensor) -> Usual:
         self._asked = True
