@@ -95,6 +95,9 @@ STEPS: list[Step] = [
     lambda x: x.argmax(0), lambda x: x.nonzero(), lambda x: x.bincount(),
     lambda x: x**-0.5, lambda x: x**1.3, lambda x: x.log2(), lambda x: x / -0.7, lambda x: x.atan(),
     lambda x: x * x, lambda x: x + x, lambda x: x.sinh(), lambda x: x.asinh(), lambda x: x - 0.3,
+    lambda x: x.tril(), lambda x: x.triu(1), lambda x: x.topk(1).values, lambda x: x.topk(1, 0).indices,
+    lambda x: F.adaptive_avg_pool1d(x, 3), lambda x: F.adaptive_avg_pool2d(x[None], 2), lambda x: x.mT,
+    lambda x: x.ceil(), lambda x: x.trunc(), lambda x: x <= x.shape[0], lambda x: x == x.shape[1],
     lambda x: x > 0.3, lambda x: x == 0.3, lambda x: x != 0.1, lambda x: 2.9999999999 % x, lambda x: x >= x,
 ]  # fmt: skip
 

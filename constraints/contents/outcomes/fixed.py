@@ -14,9 +14,9 @@ from functools import reduce
 from itertools import product as combinations
 from typing import Any, Final, TypeAlias
 
-from ...ir.language import Between, Case, Cases, Ratio, Tensor, Value
+from ...ir.language import Between, Case, Cases, Ratio, Tensor, Value, product
 from ...ir.program import Ref
-from ...terms.dims import Dim, maximum, minimum
+from ...terms.dims import Dim, Term, maximum, minimum
 from ...terms.formula import Formula, all_of, any_of, eq, le, negate
 from ..dtypes import INTEGRAL
 from ..enclosures import FUNCTIONS
@@ -39,6 +39,7 @@ FEW: Final = 64
 SMALLEST: Final = 2.0**-21
 LARGEST: Final = 2.0**15
 """Numbers between these two are neither zero nor infinity in any dtype of floats."""
+SMALL: Final = range(-64, 65)
 BOUNDED: Final = 1e30
 """Bounds are kept up to this number, far below what float32 holds."""
 WIDER: Final = 2.0**-17
@@ -202,7 +203,7 @@ def monotonic(function: Callable[..., Number], *, exact: bool = False) -> Functi
         if not _has_bounds(operands):
             return function(*operands)
         found = [function(*corner) for corner in combinations(*map(_ends, operands))]
-        if len(set(found)) == 1 and (found[0] == 0 or math.isinf(found[0])):
+        if len(set(found)) == 1 and (exact or found[0] == 0 or math.isinf(found[0])):
             return found[0]
         around = _rounded(*found)
         return Between(min(found), max(found)) if exact else around
@@ -234,11 +235,19 @@ def _rising(function: Callable[..., Number], *names: str, exact: bool = False) -
 
 
 def _comparing(op: str) -> Law:
-    """Returns the law of a comparison. An element that is not NaN compares with itself as 0 with 0 does."""
+    """Returns the law of a comparison. An element that is not NaN compares with itself as 0 with 0 does.
+
+    A size that is rounded stays above all small integers that it is above, and below.
+    """
     law = elementwise(_compared(op), "input", "other", bounds=True)
 
     def compared(made: Made, of: CasesOf) -> Iterator[Case]:
         yield from law(made, of)
+        size = made.node.get("other")
+        for where, number in _of(made.node.get("input"), of) if isinstance(size, Term) else ():
+            if isinstance(number, int | float) and number in SMALL:
+                holds = COMPARISONS[op](int(number), size)
+                yield from ((all_of((where, holds)), 1), (all_of((where, negate(holds))), 0))
         if made.ref("input") is not None and made.ref("input") == made.ref("other"):
             same = int(getattr(operator, op)(0, 0))
             yield from ((w, same) for w, n in _of(made.node.get("input"), of) if isinstance(n, Between))
@@ -323,6 +332,22 @@ def _side_by_side(a: Number, b: Number) -> Iterator[Number]:
     ends = (*_ends(a), *_ends(b))
     if all(abs(end) <= BOUNDED for end in ends):
         yield Between(min(ends), max(ends))
+
+
+def _triangle(made: Made, of: CasesOf) -> Iterator[Case]:
+    """The elements of a matrix, of which some are replaced by 0."""
+    for where, number in _of(made.node.get("input"), of):
+        yield from ((where, each) for each in ((None,) if number is None else _side_by_side(0, number)))
+
+
+def _averaged(made: Made, of: CasesOf) -> Iterator[Case]:
+    """Means of few elements, which lie where these do; zeros have a mean of 0."""
+    few = isinstance(count := product(made.shape), int) and count <= FEW
+    for where, number in _of(made.node.get("input"), of):
+        if number == 0:
+            yield where, number
+        elif few and number is not None and all(map(math.isfinite, _ends(number))):
+            yield where, _rounded(*_ends(number))
 
 
 def _broadcast(made: Made, of: CasesOf) -> Iterator[Case]:
@@ -509,9 +534,11 @@ def _real(op: str) -> Function:
 
 def _power(a: Number, b: Number) -> Number:
     """Of bounds, and to a power that is no whole number, only for a base that is not negative."""
-    if isinstance(b, int) and b >= 0 and not isinstance(a, Between):
-        return a**b
+    if b == 1 or (isinstance(b, int) and b >= 0 and not isinstance(a, Between)):
+        return a if b == 1 else a**b
     bases, exponents = _ends(a), _ends(b)
+    if a == 1 or (a == 0 and min(exponents) > 0):
+        return a
     if not all(base >= 0 for base in bases):
         raise NotFixed
     return _rounded(*(base**exponent for base, exponent in combinations(bases, exponents)))
@@ -552,10 +579,6 @@ def _clamped(made: Made, of: CasesOf) -> Iterator[Case]:
     yield from _computed(monotonic(clamped, exact=True), operands, bounds=True)
 
 
-def _whole(x: float) -> Number:
-    return x if x % 1 == 0 else _fail()
-
-
 def _without_nan(x: Number) -> Number:
     if isinstance(x, Between):
         return x
@@ -567,7 +590,8 @@ MOVES: Final = (
     "broadcast_to repeat getitem select narrow slice index index_select gather flip roll clone detach "
     "contiguous alias to _to_copy type float double half bfloat16 long int short bool view_as "
     "lift_fresh_copy repeat_interleave diagonal unfold take movedim masked_select split chunk "
-    "split_with_sizes unbind tensor_split swapaxes swapdims tile amax amin atleast_1d type_as"
+    "split_with_sizes unbind tensor_split swapaxes swapdims tile amax amin atleast_1d type_as "
+    "T mT H"
 )
 """Operators that return some elements of their operand."""
 AT_ZERO: Final = {
@@ -583,7 +607,9 @@ REAL: Final[Mapping[str, Callable[[float], float]]] = {
 """Functions that rise, whose kernels err by few roundings."""
 LAWS: Final[Mapping[str, Law]] = {
     **dict.fromkeys(MOVES.split(), _kept),
-    **dict.fromkeys(("max", "min", *DISTINCT), _largest),
+    **dict.fromkeys(("max", "min", "topk", *DISTINCT), _largest),
+    **dict.fromkeys(("tril", "triu"), _triangle),
+    **dict.fromkeys(("adaptive_avg_pool1d", "adaptive_avg_pool2d"), _averaged),
     **dict.fromkeys(PICKING, _places),
     **dict.fromkeys(("cat", "stack", "hstack", "vstack"), _joined),
     "broadcast_tensors": _broadcast,
@@ -621,7 +647,7 @@ LAWS: Final[Mapping[str, Law]] = {
     "abs": elementwise(_size, "input", bounds=True),
     "square": elementwise(_squared, "input", bounds=True),
     "relu": _rising(lambda x: _most(x, 0), "input", exact=True),
-    **dict.fromkeys("floor ceil round trunc".split(), elementwise(_whole, "input")),
+    **{op.__name__: _rising(op, "input", exact=True) for op in (math.floor, math.ceil, round, math.trunc)},
     "isnan": elementwise(_of_floats(math.isnan), "input", bounds=True),
     "isinf": elementwise(_of_floats(math.isinf), "input", bounds=True),
     "isfinite": elementwise(_of_floats(math.isfinite), "input", bounds=True),
