@@ -595,6 +595,12 @@ class Generator:
         """Returns sizes at which a value is true for all data, and such at which it is false."""
         return (False, False) if self._dataless is None else outcomes(self._dataless.fixed(ref))
 
+    def float_of(self, ref: int) -> float | None:
+        """Returns the only element of floats where it is the same for all data, at all sizes; else None."""
+        known = () if self._dataless is None else self._dataless.fixed(ref)
+        numbers = (n for where, n in known if isinstance(n, int | float) and self.certain(where))
+        return next(map(float, numbers), None)
+
     def _usual_of(self, mask: Tensor) -> Usual:
         self._asked = True
         ref = self.contents.name_of(mask)

@@ -646,6 +646,8 @@ def item(run: Recorder, x: SymbolicTensor) -> Any:
     if value.dtype is not None and value.dtype.startswith(("int", "uint")):
         run.generator.contents.about(((value, x.ref.id),))
         return size(run, run.generator.element(value))
+    if (number := run.generator.float_of(x.ref.id)) is not None:
+        return number
     about = run.generator.outlook_of
     return run.datum(value.dtype, dataless(run, x), lambda op, number: about(op, x.ref.id, number))
 

@@ -21,6 +21,7 @@ from ...terms.formula import Formula, all_of, any_of, eq, le, negate
 from ..dtypes import INTEGRAL
 from ..enclosures import FUNCTIONS
 from ..masks import COMPARISONS, one_value, truths_of
+from ..values import extremes
 from .constancy import NANS, SPREADS, Made
 
 Number: TypeAlias = "int | float | Between | None"
@@ -79,6 +80,9 @@ def of_constant(value: Value) -> Cases:
     if isinstance(value, Tensor) and isinstance(value.elements, Ratio):
         over, under = value.elements.numerator, value.elements.denominator
         return held([(True, over / under)], value) if isinstance(over, int) else ()
+    span = extremes(value) if isinstance(value, Tensor) and _dtype(value) in ROUNDED else None
+    if span is not None and isinstance(span.low, int) and isinstance(span.high, int):
+        return ((True, Between(span.low, span.high)),)
     found = truths_of(value) if isinstance(value, Tensor) and value.dtype == "bool" else None
     return () if found is None else held([(found.every, 1), (negate(found.some), 0)], value)
 
