@@ -39,6 +39,7 @@ from ..contents.values import fitted as fitted_to
 from ..ir.dtypes import category
 from ..ir.language import (
     Affine,
+    Between,
     Cases,
     Constraint,
     Context,
@@ -760,7 +761,10 @@ class Generator:
             if low != high or low is None:
                 known, rest = self.without_data(tensor)
                 for where, one in known:
-                    self._learn_of_data(number, one is None or implies(where, eq(number, int(one))))
+                    if isinstance(one, Between):
+                        rest = any_of((rest, where))
+                    else:
+                        self._learn_of_data(number, one is None or implies(where, eq(number, int(one))))
                 self.approximate(NO_DATA, where=rest, number="".join(symbols(number)))
             if extreme is not None:
                 self._learn_of_data(number, contents.made(extreme, number))

@@ -12,7 +12,7 @@ import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from itertools import product as combinations
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NoReturn, TypeAlias
 
 from ...ir.language import Between, Case, Cases, Ratio, Tensor, Value, product
 from ...ir.program import Ref
@@ -26,6 +26,7 @@ from .constancy import NANS, SPREADS, Made
 
 Number: TypeAlias = "int | float | Between | None"
 """What each element is, or the bounds of all; None where there are no elements."""
+Bounded: TypeAlias = "int | float | Between"
 CasesOf: TypeAlias = Callable[[int], Cases]
 """Returns the cases of a value, by its reference."""
 Law: TypeAlias = "Callable[[Made, CasesOf], Iterator[Case]]"
@@ -191,19 +192,19 @@ def _is_short(number: float) -> bool:
     return over.bit_length() <= BITS and under.bit_length() <= BITS
 
 
-def _fail() -> Number:
+def _fail() -> NoReturn:
     raise NotFixed
 
 
 # ---- laws
 
 
-def monotonic(function: Callable[..., Number], *, exact: bool = False) -> Function:
+def monotonic(function: Callable[..., float], *, exact: bool = False) -> Callable[..., Bounded]:
     """Returns a function of numbers, or of the bounds of numbers, from one that in each operand alone never
     falls, or never rises: of bounds it has its extremes at ends. Unless it is `exact`, kernels round it.
     """
 
-    def of_bounds(*operands: Number) -> Number:
+    def of_bounds(*operands: Bounded) -> Bounded:
         if not _has_bounds(operands):
             return function(*operands)
         found = [function(*corner) for corner in combinations(*map(_ends, operands))]
@@ -233,7 +234,7 @@ def elementwise(function: Function, *names: str, bounds: bool = False) -> Law:
     return law
 
 
-def _rising(function: Callable[..., Number], *names: str, exact: bool = False) -> Law:
+def _rising(function: Callable[..., float], *names: str, exact: bool = False) -> Law:
     """Returns the law of a function that is monotonic in each operand."""
     return elementwise(monotonic(function, exact=exact), *names, bounds=True)
 
@@ -247,7 +248,7 @@ def _comparing(op: str) -> Law:
 
     def compared(made: Made, of: CasesOf) -> Iterator[Case]:
         yield from law(made, of)
-        size = made.node.get("other")
+        size: Any = made.node.get("other")
         for where, number in _of(made.node.get("input"), of) if isinstance(size, Term) else ():
             if isinstance(number, int | float) and number in SMALL:
                 holds = COMPARISONS[op](int(number), size)
@@ -411,8 +412,9 @@ def _truth(neutral: int) -> Law:
 def _truths(known: Cases) -> Iterator[tuple[Formula, int | None]]:
     """Yields the cases of the truths of elements; None where there are no elements."""
     for where, number in known:
-        if number is None or (truth := _truth_of(number)) is not None:
-            yield where, None if number is None else int(truth)
+        truth = _truth_of(number)
+        if number is None or truth is not None:
+            yield where, None if truth is None else int(truth)
 
 
 def _without(made: Made) -> Formula:
@@ -485,18 +487,18 @@ def _where(made: Made, of: CasesOf, mask: str, first: str, second: str) -> Itera
 def _compared(op: str) -> Function:
     decide = getattr(operator, op)
 
-    def compared(a: Number, b: Number) -> Number:
+    def compared(a: Bounded, b: Bounded) -> Number:
         """Numbers that are rounded to the other's dtype have to be far enough away from it."""
         if _has_bounds((a, b)):
             return _of_bounds(a, b)
-        assert isinstance(a, int | float) and isinstance(b, int | float)
+        assert not isinstance(a, Between) and not isinstance(b, Between)
         most = max(abs(a), abs(b))
         far = abs(a - b) > most / 64 and most > SMALLEST
         if math.isfinite(a) and math.isfinite(b) and not far and not (_is_short(a) and _is_short(b)):
             raise NotFixed
         return int(decide(a, b))
 
-    def _of_bounds(a: Number, b: Number) -> Number:
+    def _of_bounds(a: Bounded, b: Bounded) -> Number:
         """Bounds that do not overlap decide; where they do, all elements may still be on one side."""
         one, other = _ends(a), _ends(b)
         apart = min(one) > max(other) or max(one) < min(other)
@@ -506,11 +508,11 @@ def _compared(op: str) -> Function:
     return compared
 
 
-def _times(a: float, b: float) -> Number:
+def _times(a: float, b: float) -> float:
     return a * b if all(abs(side) <= LARGEST or side != side for side in (a, b)) else _fail()
 
 
-def _divided(a: Number, b: Number) -> Number:
+def _divided(a: Bounded, b: Bounded) -> Bounded:
     """By zero only NaN is known, since zero may have either sign."""
     if isinstance(b, Between):
         return _fail() if b.low <= 0 <= b.high else monotonic(operator.truediv)(a, b)
@@ -528,7 +530,7 @@ def _real(op: str) -> Function:
     lies between its values there, if it is one that rises.
     """
 
-    def computed(x: Number) -> Number:
+    def computed(x: Bounded) -> Bounded:
         if not isinstance(x, Between) and (x != x or (x == 0 and op in AT_ZERO)):
             return NAN if x != x else AT_ZERO[op]
         return _rounded(*map(REAL[op], _ends(x))) if op in REAL else _fail()
@@ -536,10 +538,12 @@ def _real(op: str) -> Function:
     return computed
 
 
-def _power(a: Number, b: Number) -> Number:
+def _power(a: Bounded, b: Bounded) -> Bounded:
     """Of bounds, and to a power that is no whole number, only for a base that is not negative."""
-    if b == 1 or (isinstance(b, int) and b >= 0 and not isinstance(a, Between)):
-        return a if b == 1 else a**b
+    if b == 1:
+        return a
+    if not isinstance(a, Between) and isinstance(b, int) and b >= 0:
+        return a**b
     bases, exponents = _ends(a), _ends(b)
     if a == 1 or (a == 0 and min(exponents) > 0):
         return a
@@ -548,14 +552,14 @@ def _power(a: Number, b: Number) -> Number:
     return _rounded(*(base**exponent for base, exponent in combinations(bases, exponents)))
 
 
-def _size(x: Number) -> Number:
+def _size(x: Bounded) -> Bounded:
     if not isinstance(x, Between):
         return abs(x)
     ends = abs(x.low), abs(x.high)
     return Between(0 if x.low <= 0 <= x.high else min(ends), max(ends))
 
 
-def _squared(x: Number) -> Number:
+def _squared(x: Bounded) -> Bounded:
     return monotonic(_times)(_size(x), _size(x)) if isinstance(x, Between) else x * x
 
 
@@ -583,7 +587,7 @@ def _clamped(made: Made, of: CasesOf) -> Iterator[Case]:
     yield from _computed(monotonic(clamped, exact=True), operands, bounds=True)
 
 
-def _without_nan(x: Number) -> Number:
+def _without_nan(x: Bounded) -> Bounded:
     if isinstance(x, Between):
         return x
     return 0 if x != x else x if math.isfinite(x) else _fail()
