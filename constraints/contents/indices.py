@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from msgspec import structs
 
-from ..ir.language import Affine, Context, Direction, Dots, Piece, Pieces, Shape, Tensor, product
+from ..ir.language import Affine, Between, Context, Direction, Dots, Piece, Pieces, Shape, Tensor, product
 from ..terms.dims import Apply, Dim, Term, lone_atom
 from ..terms.formula import Formula, all_of, any_of, eq, ge, le, lt, ne, negate
 from .cycles import is_run
@@ -266,7 +266,7 @@ def require_data(
         return
     known, rest = c.without_data(operand, numbers=numbers)
     for where, value in known:
-        valid = True if value is None else is_valid(value)
+        valid = True if value is None else None if isinstance(value, Between) else is_valid(value)
         if valid is None:
             rest = any_of((rest, where))
         elif not c.certain(needed := any_of((negate(where), unchecked, valid))):

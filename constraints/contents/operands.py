@@ -7,6 +7,7 @@ divided by zero, roundings must be exact.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from math import isfinite
 from typing import Any, Final
@@ -274,7 +275,7 @@ def _doubt(c: Context, op: str, operand: Any) -> None:
     """
     if not isinstance(operand, Tensor) or operand.elements is None or _is_fine(op, operand):
         return
-    if op in DECOMPOSITIONS and c.is_identity(operand):
+    if op in DECOMPOSITIONS and (c.is_identity(operand) or _is_positive_number(c, operand)):
         return
     c.approximate(f"{op} is given elements that the sizes decide, some of which it refuses", "accept")
 
@@ -292,6 +293,16 @@ def _is_fine(op: str, operand: Tensor) -> bool:
         pieces = pieces_of(of(operand), operand.shape)
         return pieces is not None and len(pieces.pieces) == 1 and _begins_at_zero(pieces.pieces[0])
     return False
+
+
+def _is_positive_number(c: Context, matrix: Tensor) -> bool:
+    """Returns whether each matrix is a single number, which is 1 or more as floats round it, too."""
+    pieces = pieces_of(of(matrix), matrix.shape)
+    if matrix.shape[-2:] != (1, 1) or pieces is None or pieces.by_data or pieces.roundings:
+        return False
+    exact = [replace(p, doubt=False) if p.least >= 1 else p for p in pieces.pieces]
+    span = extremes_of(replace(pieces, pieces=tuple(exact)), c.at_least)
+    return span is not None and c.at_least(span.low, 1)
 
 
 def _begins_at_zero(piece: Piece) -> bool:

@@ -139,6 +139,10 @@ def written_through(
             return assigned(base, (*before, named["index"]), part, at_least)
         case "detach" | "alias":
             return part.elements
+        case "view" if part.dtype == base.dtype:
+            found = pieces_of(of(part), part.shape)
+            alike = found is not None and not any(p.indices or p.fixed for p in found.pieces)
+            return part.elements if alike else UNTRACKED
     return UNTRACKED
 
 
@@ -146,14 +150,23 @@ def _items(index: Any, base: Tensor) -> tuple[Any, ...] | None:
     """Returns an item for each axis, a whole slice or a number; None for other indices."""
     items = index if isinstance(index, tuple) else (index,)
     if items.count(Dots) > 1 or not all(
-        i is Dots or i == Slice() or (isinstance(i, int) and not isinstance(i, bool)) for i in items
+        i is Dots or _from_first(i) or (isinstance(i, int) and not isinstance(i, bool)) for i in items
     ):
         return None
     at = items.index(Dots) if Dots in items else len(items)
     missing = base.rank - sum(i is not Dots for i in items)
     if missing < 0:
         return None
-    return (*items[:at], *(Slice(),) * missing, *items[at + 1 :])
+    every = (*items[:at], *(Slice(),) * missing, *items[at + 1 :])
+    whole = (i == Slice() or n == 1 for i, n in zip(every, base.shape, strict=True) if isinstance(i, Slice))
+    return tuple(Slice() if isinstance(i, Slice) else i for i in every) if all(whole) else None
+
+
+def _from_first(item: Any) -> bool:
+    """Returns whether a slice takes the first index, and others at steps from it, up to the end: of a single
+    index it takes all.
+    """
+    return isinstance(item, Slice) and item.start is None and item.stop is None
 
 
 def _beside(base: Tensor, found: Pieces, axis: int, place: int, at_least: AtLeast) -> Elements:

@@ -27,7 +27,7 @@ from ..contents.masks import number_of_true, one_value, whether_some
 from ..contents.operands import require_elements
 from ..contents.outcomes.choices import Asked, Choice, Sought, choice_of, of_each_choice
 from ..contents.outcomes.dataless import Dataless, less
-from ..contents.outcomes.fixed import comparison, equality, number_of_results
+from ..contents.outcomes.fixed import comparison, equality, number_of_results, outcomes
 from ..contents.outcomes.ranges import OPEN, Outlook, Range, Ranges, Usual, compared, range_of
 from ..contents.outcomes.singular import may_be_singular
 from ..contents.outcomes.trials import Truth
@@ -39,6 +39,7 @@ from ..contents.values import fitted as fitted_to
 from ..ir.dtypes import category
 from ..ir.language import (
     Affine,
+    Between,
     Cases,
     Constraint,
     Context,
@@ -629,6 +630,16 @@ class Generator:
         usual = OPEN if self._dataless is None else Ranges(self._dataless).usual(ref)
         return self._outlook(usual, ref, lambda known: known[0])
 
+    def outcomes(self, ref: int) -> tuple[Formula, Formula]:
+        """Returns sizes at which a value is true for all data, and such at which it is false."""
+        return (False, False) if self._dataless is None else outcomes(self._dataless.fixed(ref))
+
+    def float_of(self, ref: int) -> float | None:
+        """Returns the only element of floats where it is the same for all data, at all sizes; else None."""
+        known = () if self._dataless is None else self._dataless.fixed(ref)
+        numbers = (n for where, n in known if isinstance(n, int | float) and self.certain(where))
+        return next(map(float, numbers), None)
+
     def _usual_of(self, mask: Tensor) -> Usual:
         self._asked = True
         ref = self.contents.name_of(mask)
@@ -788,7 +799,10 @@ class Generator:
             if low != high or low is None:
                 known, rest = self.without_data(tensor)
                 for where, one in known:
-                    self._learn_of_data(number, one is None or implies(where, eq(number, int(one))))
+                    if isinstance(one, Between):
+                        rest = any_of((rest, where))
+                    else:
+                        self._learn_of_data(number, one is None or implies(where, eq(number, int(one))))
                 self.approximate(NO_DATA, where=rest, number="".join(symbols(number)))
             if extreme is not None:
                 self._learn_of_data(number, contents.made(extreme, number))

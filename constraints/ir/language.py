@@ -312,8 +312,18 @@ class Refused(Exception):
         self.error = error
 
 
-Case: TypeAlias = "tuple[Formula, int | float | None]"
-"""Sizes, and the number that each element of a tensor is there; None where it has no elements."""
+@dataclass(frozen=True, slots=True)
+class Between:
+    """Two numbers, neither of them NaN, between which elements lie: as torch's kernels round them, too."""
+
+    low: float
+    high: float
+
+
+Case: TypeAlias = "tuple[Formula, int | float | Between | None]"
+"""Sizes, and the number that each element of a tensor is there, or the bounds of all elements; None where it
+has no elements.
+"""
 Cases: TypeAlias = tuple[Case, ...]
 
 

@@ -17,6 +17,7 @@ from torch import Tensor
 from anyshape.constraints.contents.outcomes import fixed
 from anyshape.constraints.contents.outcomes.dataless import Dataless
 from anyshape.constraints.engine import generate
+from anyshape.constraints.ir.language import Between
 from anyshape.constraints.ir.program import Ref
 from anyshape.constraints.ir.spec_text import parse_spec
 from anyshape.constraints.ir.system import Path
@@ -92,7 +93,23 @@ STEPS: list[Step] = [
     lambda x: F.mse_loss(x, x), lambda x: F.l1_loss(x, x, reduction="none"), lambda x: F.mse_loss(x, x + 1),
     lambda x: torch.cov(x), lambda x: torch.corrcoef(x), lambda x: torch.isclose(x, x.sum()),
     lambda x: x.argmax(0), lambda x: x.nonzero(), lambda x: x.bincount(),
+    lambda x: x**-0.5, lambda x: x**1.3, lambda x: x.log2(), lambda x: x / -0.7, lambda x: x.atan(),
+    lambda x: x * x, lambda x: x + x, lambda x: x.sinh(), lambda x: x.asinh(), lambda x: x - 0.3,
+    lambda x: x.tril(), lambda x: x.triu(1), lambda x: x.topk(1).values, lambda x: x.topk(1, 0).indices,
+    lambda x: F.adaptive_avg_pool1d(x, 3), lambda x: F.adaptive_avg_pool2d(x[None], 2), lambda x: x.mT,
+    lambda x: x.ceil(), lambda x: x.trunc(), lambda x: x <= x.shape[0], lambda x: x == x.shape[1],
+    lambda x: x > 0.3, lambda x: x == 0.3, lambda x: x != 0.1, lambda x: 2.9999999999 % x, lambda x: x >= x,
 ]  # fmt: skip
+
+
+CONSTANTS: list[Step] = [
+    *(lambda x, c=c: torch.full_like(x, c) for c in (0.3, -0.7, 1, -3, 2.0**-126, 1 - 2**-23, 1e-50, 1e38)),
+    lambda x: torch.stack([torch.zeros_like(x), torch.ones_like(x)], -1), torch.zeros_like,
+    lambda x: torch.cat([torch.full((3,), -0.3), torch.full((2,), 0.7)]),
+    lambda x: torch.full((3, 2), 0.1, dtype=torch.float64), lambda x: torch.where(x > 0, 0.3, -1.0),
+    lambda x: torch.full((2, 2), 0.3, dtype=torch.float16), lambda x: torch.tensor(1 / 3),
+]  # fmt: skip
+"""Steps to elements that the data do not decide."""
 
 
 def written(x: Tensor) -> Tensor:
@@ -130,7 +147,7 @@ def compare(program: Step) -> int:
     return confirmed
 
 
-def confirms(program: Step, sizes: dict[str, int], number: float | None) -> bool:
+def confirms(program: Step, sizes: dict[str, int], number: float | Between | None) -> bool:
     for make in DATA:
         try:
             found = program(make(sizes["n"], sizes["m"]))
@@ -141,7 +158,9 @@ def confirms(program: Step, sizes: dict[str, int], number: float | None) -> bool
     return True
 
 
-def is_everywhere(number: float, tensor: Tensor) -> bool:
+def is_everywhere(number: float | Between, tensor: Tensor) -> bool:
+    if isinstance(number, Between):
+        return bool(((tensor >= number.low) & (tensor <= number.high)).all())
     return bool((tensor.isnan() if math.isnan(number) else tensor == number).all())
 
 
@@ -183,10 +202,28 @@ def test_numbers_of_chains_are_those_of_torch() -> None:
     assert of_chains(range(150)) > 50
 
 
+def of_constants(seeds: range) -> int:
+    confirmed = 0
+    for program, seed in zip(chains(seeds), seeds, strict=True):
+        first = random.Random(-seed).choice(CONSTANTS)
+        try:
+            confirmed += compare(chain(first, program)) > 0
+        except (TypeError, NotImplementedError, AttributeError, NotCallable):
+            continue
+    return confirmed
+
+
+def test_functions_of_constants_are_those_of_torch() -> None:
+    for constant, step in itertools.product(CONSTANTS[:2], STEPS):
+        compare(chain(constant, step))
+    assert of_constants(range(100)) > 40
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(10))
 def test_numbers_of_many_chains_are_those_of_torch(part: int) -> None:
     of_chains(range(1000 * (part + 1), 1000 * (part + 1) + 400))
+    of_constants(range(1000 * (part + 1), 1000 * (part + 1) + 400))
 
 
 MISTAKES: dict[str, fixed.Law] = {
@@ -196,6 +233,8 @@ MISTAKES: dict[str, fixed.Law] = {
     "mean": fixed.reduction(0),
     "add": fixed.LAWS["sub"],
     "le": fixed.LAWS["lt"],
+    "exp": fixed.LAWS["log1p"],
+    "mul": fixed.LAWS["add"],
 }
 
 
@@ -209,3 +248,4 @@ def test_wrong_laws_are_found(op: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def compare_all() -> None:
     for step in STEPS:
         compare(step)
+        compare(chain(CONSTANTS[0], step))

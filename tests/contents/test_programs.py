@@ -55,6 +55,18 @@ def written_in_place(rel: Tensor, x: Tensor) -> Tensor:
     return rel[positions]
 
 
+def written_through_steps(rel: Tensor, x: Tensor) -> Tensor:
+    at = torch.zeros(n(x), 1, dtype=torch.int64)
+    at.view(-1, 1)[:, ::2] += n(x)
+    return rel[at]
+
+
+def written_at_steps(rel: Tensor, x: Tensor) -> Tensor:
+    at = torch.full((n(x), 2), 5)
+    at.view(-1, 2)[:, ::2] -= 3
+    return rel[at]
+
+
 def inverse(rel: Tensor, x: Tensor) -> Tensor:
     """The inverse of a permutation, as mixtures of experts have it."""
     order = x.argsort()
@@ -229,6 +241,7 @@ EXACT: list[tuple[Callable[[Tensor, Tensor], Any], str]] = [
     (lambda rel, x: torch.empty(2, dtype=torch.long).fill_(n(x)) + rel[:2, :2].shape[0], "q >= 1"),
     (swin, "6*q <= R + 3"),
     (written_in_place, "2*q + 3 <= R"),
+    (written_through_steps, "q + 1 <= R or q == 0"),
     (inverse, "q <= R"),
     (permuted_twice, "q + 2 <= R"),
     (written_in_parts, "q >= 1"),
@@ -308,6 +321,7 @@ EXACT: list[tuple[Callable[[Tensor, Tensor], Any], str]] = [
     (in_a_branch, "q >= 1"),
 ]  # fmt: skip
 WITHIN_FLOATS: list[tuple[Callable[[Tensor, Tensor], Any], str]] = [
+    (lambda rel, x: rel[(torch.ones(2, n(x)) @ torch.ones(n(x), 3)).long() * 2], "2*q + 1 <= R"),
     (lambda rel, x: rel[torch.linspace(0, n(x) - 1, 5).long()], "q <= R"),
     (
         lambda rel, x: rel[((arange(n(x)) < n(x) - 1).nonzero().view(-1).half() * 3).long()],
@@ -388,6 +402,7 @@ def after_its_first_use(rel: Tensor, x: Tensor) -> Tensor:
 REFUSED: list[Callable[[Tensor, Tensor], Any]] = [
     lambda rel, x: rel[(torch.rand(9) * n(x)).long()],
     through_a_view,
+    written_at_steps,
     into_the_base,
     through_a_view_of_a_constant,
     after_its_first_use,

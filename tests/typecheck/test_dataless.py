@@ -223,6 +223,11 @@ TRIED: list[Callable[[Tensor], Any]] = [
     lambda x: D.Geometric(logits=x).log_prob(x),
     lambda x: D.Bernoulli(logits=x).log_prob(x),
     lambda x: D.Beta(x, x).log_prob(x),
+    lambda x: D.Categorical(logits=x).log_prob(x),
+    lambda x: D.Kumaraswamy(x.exp(), x.exp()).log_prob(x),
+    lambda x: D.Kumaraswamy(x.exp(), x.exp()).log_prob(D.Kumaraswamy(x.exp(), x.exp()).sample()),
+    lambda x: D.Kumaraswamy(*(F.adaptive_avg_pool1d(x[None], 3).exp(),) * 2).log_prob(torch.zeros(3)),
+    lambda x: D.Geometric(logits=x).log_prob(D.Geometric(logits=x).sample()),
 ]
 """Programs that run with some data, which are found where two results of the same data meet."""
 

@@ -25,6 +25,21 @@ def written_through_a_view(x: Tensor) -> Tensor:
     return torch.linalg.cholesky(matrix)
 
 
+def of_ones(x: Tensor, add: float) -> Tensor:
+    """The root of the number n + add, which is written through views."""
+    matrix = (torch.ones(1, x.shape[0]) @ torch.ones(x.shape[0], 1)).contiguous()
+    matrix.view(-1, 1)[:, ::2] += add
+    return torch.linalg.cholesky(matrix)
+
+
+def low_rank(x: Tensor, columns: int) -> D.LowRankMultivariateNormal:
+    return D.LowRankMultivariateNormal(x, torch.ones(x.shape[0], columns), torch.ones(x.shape[0]))
+
+
+def lognormal(x: Tensor) -> D.TransformedDistribution:
+    return D.TransformedDistribution(D.Normal(x, 1.0), [D.transforms.ExpTransform()])
+
+
 def normal(x: Tensor, scale: Tensor) -> D.MultivariateNormal:
     return D.MultivariateNormal(x, scale)
 
@@ -44,6 +59,25 @@ def halved(x: Tensor, bound: float) -> Tensor:
     (lambda x: normal(x, eye(x.shape[0])).rsample(), True),
     (lambda x: normal(x, eye(x.shape[0])).log_prob(x), True),
     (lambda x: normal(x, eye(2)).entropy(), True), (lambda x: normal(x, -eye(x.shape[0])).mean, False),
+    (lambda x: of_ones(x, 1), True), (lambda x: of_ones(x, 0), True), (lambda x: of_ones(x, -2), False),
+    (lambda x: low_rank(x, 1).log_prob(x), True), (lambda x: low_rank(x, 2).mean, False),
+    (lambda x: D.Gumbel(x, 1.0).log_prob(x), True), (lambda x: D.Gumbel(0.0, x.exp()).mean, True),
+    (lambda x: D.Normal(0.0, torch.ones(x.shape[0])).log_prob(D.Normal(x, 1.0).sample()), True),
+    (lambda x: D.Pareto(1.0, x.exp()).log_prob(torch.zeros(x.shape[0] - 1)), True),
+    (lambda x: D.Pareto(1.0, x.exp()).log_prob(torch.full((x.shape[0],), 1.5)), True),
+    (lambda x: D.HalfNormal(torch.zeros(x.shape[0]).exp()).mean, True),
+    (lambda x: D.HalfNormal(torch.full((x.shape[0],), -0.1)).mean, True),
+    (lambda x: D.Beta(x.exp(), 1.0).log_prob(torch.zeros(x.shape[0])), True),
+    (lambda x: D.Beta(x.exp(), 1.0).log_prob(torch.full((x.shape[0],), 1.1)), True),
+    (lambda x: D.RelaxedBernoulli(torch.tensor(1.0), logits=x).log_prob(torch.zeros(x.shape[0])), True),
+    (lambda x: lognormal(x).log_prob(torch.zeros(x.shape[0] - 1)), True),
+    (lambda x: D.Multinomial(2, logits=x).perplexity(), True),
+    (lambda x: D.Binomial(3, logits=x).log_prob(torch.tensor([[1.0], [4.0]])), False),
+    (lambda x: D.Binomial(3, logits=x).log_prob(torch.tensor([[1.0], [3.0]])), True),
+    (lambda x: x.view(int((torch.zeros(3) + 2).max())), True),
+    (lambda x: x.view(round((torch.zeros(x.shape[0] - 1) + 0.3).sum().item() * 10)), False),
+    (lambda x: lognormal(x).log_prob(torch.full((x.shape[0],), 0.1)), True),
+    (lambda x: D.Kumaraswamy(x.exp(), x.exp()).log_prob(torch.zeros(x.shape[0])), True),
     (lambda x: D.StudentT(3.0, x).mean, True), (lambda x: D.FisherSnedecor(x.exp(), 2.0).mean, True),
     (lambda x: halved(x, 1.0), True), (lambda x: halved(x, 2.0), True), (lambda x: halved(x, 1.5), False),
     (lambda x: F.multilabel_margin_loss(x, torch.full(x.shape, 2)), True),

@@ -46,9 +46,12 @@ def with_numbers(known: Tensor, tensor: torch.Tensor) -> Tensor:
     """Returns the value of a constant of the program with its elements; no data decide it, whether floats or
     bytes.
     """
-    told = known.elements is not None or tensor.dtype in (torch.bool, *_INTEGRAL)
+    told = known.elements is not None or tensor.dtype in _INTEGRAL
     if told or tensor.layout is not _STRIDED:
         return known
+    if tensor.dtype is torch.bool:
+        same = number_of_true(tensor) in (0, tensor.numel()) and tensor.numel() > 0
+        return structs.replace(known, elements=Affine(int(number_of_true(tensor) != 0))) if same else known
     with overrides_off():
         return structs.replace(known, elements=_numbers_of(tensor))
 

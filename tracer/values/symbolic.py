@@ -646,6 +646,8 @@ def item(run: Recorder, x: SymbolicTensor) -> Any:
     if value.dtype is not None and value.dtype.startswith(("int", "uint")):
         run.generator.contents.about(((value, x.ref.id),))
         return size(run, run.generator.element(value))
+    if (number := run.generator.float_of(x.ref.id)) is not None:
+        return number
     about = run.generator.outlook_of
     return run.datum(value.dtype, dataless(run, x), lambda op, number: about(op, x.ref.id, number))
 
@@ -669,12 +671,16 @@ def index(run: Recorder, x: SymbolicTensor) -> int:
 def truth(run: Recorder, x: SymbolicTensor) -> bool:
     run.require(eq(elements(run, x), 1), "the truth of a tensor needs one element")
     value = known(run, x)
-    if value.elements is UNTRACKED:
-        return run.guess("a condition on elements that sizes decide is taken for one on data")
     condition = whether_some(value)
     if condition is not None:
         return run.truth(condition)
-    return run.coin(run.generator.outlook(x.ref.id))
+    region = dataless(run, x)
+    if value.elements is not UNTRACKED or region is False:
+        return run.coin(run.generator.outlook(x.ref.id))
+    for outcome, where in zip((True, False), run.generator.outcomes(x.ref.id), strict=True):
+        if run.truth(where):
+            return outcome
+    return run.guess("a condition on elements that sizes decide is taken for one on data", region)
 
 
 def dataless(run: Recorder, x: SymbolicTensor) -> Formula:

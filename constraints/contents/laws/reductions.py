@@ -27,9 +27,9 @@ from ..functions import (
     tightest,
 )
 from ..shaping import moved
-from ..values import extremes, extremes_of, of
+from ..values import constant, extremes, extremes_of, of
 from .arithmetic import is_rounded, of_two, product_of_two, sum_of_two
-from .calls import Law, NamedCall
+from .calls import Law, NamedCall, one_value
 
 
 def running_sums(call: NamedCall) -> Elements | Pieces:
@@ -236,6 +236,17 @@ def sums(call: NamedCall) -> Elements | Pieces:
     if span is not None and span.low == 0:
         return Span(0, span.high * count, attained=False, by_data=span.by_data)
     return UNTRACKED
+
+
+def contracted(call: NamedCall) -> Elements | Pieces:
+    """Returns the elements of a matrix product of tensors that are one integer each: n times the product of
+    the two, for a contracted dim of size n.
+    """
+    first, second = (value for value in call.named.values() if isinstance(value, Tensor))
+    a, b = one_value(first), one_value(second)
+    if a is None or b is None or not first.rank or call.result.dtype in ("float16", "bfloat16"):
+        return UNTRACKED
+    return constant(a * b * first.shape[-1])
 
 
 def _combined_apart(

@@ -86,7 +86,7 @@ from .moves import (
     tiled,
     transposed,
 )
-from .reductions import extreme_of, products, running_products, running_sums, sums
+from .reductions import contracted, extreme_of, products, running_products, running_sums, sums
 
 LAWS: Mapping[str, Law] = {
     # makers
@@ -140,6 +140,7 @@ LAWS: Mapping[str, Law] = {
     "prod": products,
     "cumsum": running_sums,
     "sum": sums,
+    **dict.fromkeys(("matmul", "mm"), contracted),
     "diff": differences,
     **dict.fromkeys("amax max".split(), extreme_of(greatest=True)),
     **dict.fromkeys("amin min".split(), extreme_of(greatest=False)),

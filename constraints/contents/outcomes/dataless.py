@@ -150,6 +150,10 @@ class Dataless:
         is_drawn = self._made_of(ref) is None or self._is_by(ref, SAMPLING)
         return is_drawn and not (isinstance(given, Input) and given.parameter)
 
+    def is_certain(self, formula: Formula) -> bool:
+        """Returns whether a formula holds at all sizes."""
+        return formula is True or (formula is not False and self._certain(formula))
+
     def is_related(self, ref: int) -> bool:
         """Returns whether the value is computed from a relation of two results of the same data, and is not
         found to be true for some data and false for others.

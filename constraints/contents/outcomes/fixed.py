@@ -1,8 +1,8 @@
 """Elements that are one number for all data, at some sizes: the sum of nothing is 0, its mean is NaN, and
 `all` of nothing is true.
 
-A value has cases: sizes, and the number that each of its elements is at these. Numbers are kept only where
-every dtype of floats holds them.
+A value has cases: sizes, and the number that each of its elements is at these. A number is kept only where
+every dtype of floats holds it; of another one bounds are kept, in float32 and float64.
 """
 
 from __future__ import annotations
@@ -12,18 +12,21 @@ import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from itertools import product as combinations
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NoReturn, TypeAlias
 
-from ...ir.language import Case, Cases, Tensor, Value
+from ...ir.language import Between, Case, Cases, Ratio, Tensor, Value, product
 from ...ir.program import Ref
-from ...terms.dims import Dim, maximum, minimum
+from ...terms.dims import Dim, Term, maximum, minimum
 from ...terms.formula import Formula, all_of, any_of, eq, le, negate
 from ..dtypes import INTEGRAL
+from ..enclosures import FUNCTIONS
 from ..masks import COMPARISONS, one_value, truths_of
+from ..values import extremes
 from .constancy import NANS, SPREADS, Made
 
-Number: TypeAlias = "int | float | None"
-"""What each element is; None where there are no elements."""
+Number: TypeAlias = "int | float | Between | None"
+"""What each element is, or the bounds of all; None where there are no elements."""
+Bounded: TypeAlias = "int | float | Between"
 CasesOf: TypeAlias = Callable[[int], Cases]
 """Returns the cases of a value, by its reference."""
 Law: TypeAlias = "Callable[[Made, CasesOf], Iterator[Case]]"
@@ -33,9 +36,20 @@ MOST: Final = 8
 """At most so many cases of one value are followed."""
 BITS: Final = 8
 """Bits of the significand of the shortest float."""
+FEW: Final = 64
+"""The sums of so many numbers are rounded by no more than bounds are widened."""
 SMALLEST: Final = 2.0**-21
 LARGEST: Final = 2.0**15
 """Numbers between these two are neither zero nor infinity in any dtype of floats."""
+SMALL: Final = range(-64, 65)
+BOUNDED: Final = 1e30
+"""Bounds are kept up to this number, far below what float32 holds."""
+WIDER: Final = 2.0**-17
+"""The part of itself by which a bound is widened where kernels round: by some more than they do."""
+LEAST: Final = 1e-44
+"""The number by which a bound is widened at least: float32 holds no positive number below."""
+ROUNDED: Final = frozenset({"float32", "float64"})
+"""The dtypes in which bounds are kept."""
 NAN: Final = math.nan
 INF: Final = math.inf
 
@@ -64,29 +78,45 @@ def of_constant(value: Value) -> Cases:
     """Returns the cases of a value that sizes decide: numbers, and masks."""
     if (one := one_value(value)) is not None:
         return ((True, one),)
+    if isinstance(value, Tensor) and isinstance(value.elements, Ratio):
+        over, under = value.elements.numerator, value.elements.denominator
+        return held([(True, over / under)], value) if isinstance(over, int) else ()
+    span = extremes(value) if isinstance(value, Tensor) and _dtype(value) in ROUNDED else None
+    if span is not None and isinstance(span.low, int) and isinstance(span.high, int):
+        return ((True, Between(span.low, span.high)),)
     found = truths_of(value) if isinstance(value, Tensor) and value.dtype == "bool" else None
     return () if found is None else held([(found.every, 1), (negate(found.some), 0)], value)
 
 
 def outcomes(known: Cases) -> tuple[Formula, Formula]:
     """Returns the sizes at which the truth of an element is True, and those at which it is False."""
-    numbers = [(where, number) for where, number in known if number is not None]
-    return any_of(w for w, number in numbers if number), any_of(w for w, number in numbers if not number)
+    truths = [(where, _truth_of(number)) for where, number in known if number is not None]
+    return any_of(w for w, truth in truths if truth), any_of(w for w, truth in truths if truth is False)
+
+
+def _truth_of(number: Number) -> bool | None:
+    """Returns the truth of elements; None where they may be 0 or another number, and where there are none."""
+    if isinstance(number, Between):
+        return True if number.low > 0 or number.high < 0 else None
+    return None if number is None else bool(number)
 
 
 def comparison(op: str, known: Cases, number: float) -> Cases:
     """Returns the cases of a comparison of a value with a number."""
-    return tuple(_computed(_compared(getattr(operator, op)), (known, ((True, number),))))
+    return tuple(_computed(_compared(op), (known, ((True, number),))))
 
 
 def equality(values: Sequence[Cases]) -> Cases:
     """Returns the cases of the equality of values of one shape; of none it holds."""
     found = [tuple(zip(*chosen, strict=True)) for chosen in combinations(*values)]
-    return tuple((all_of(where), int(all(first == n for n in rest))) for where, (first, *rest) in found)
+    certain = [(where, numbers) for where, numbers in found if not _has_bounds(numbers)]
+    return tuple((all_of(where), int(all(first == n for n in rest))) for where, (first, *rest) in certain)
 
 
 def number_of_results(op: str, number: Number, input: Tensor, named: Mapping[str, Any]) -> Dim | None:
     """Returns how many results an operator has of a tensor of which each element is the number."""
+    if isinstance(number, Between):
+        return None
     match op:
         case "bincount":
             least = named.get("minlength", 0)
@@ -124,14 +154,34 @@ def _held(number: Number, dtype: str | None) -> Number:
     if number is None:
         return None
     if dtype == "bool":
-        return int(bool(number))
+        truth = _truth_of(number)
+        return _fail() if truth is None else int(truth)
+    if isinstance(number, Between):
+        return number if dtype in ROUNDED else _fail()
     if dtype in INTEGRAL:
         if not math.isfinite(number) or not (-128 if dtype.startswith("int") else 0) <= int(number) <= 127:
             raise NotFixed
         return int(number)
     if dtype is None or not dtype.startswith(("float", "bfloat")):
         raise NotFixed
-    return float(number) if _is_short(number) else _fail()
+    return float(number) if _is_short(number) else _held(_rounded(number), dtype)
+
+
+def _rounded(*numbers: float) -> Between:
+    """Returns bounds of numbers between these, however a kernel rounds them."""
+    low, high = min(numbers), max(numbers)
+    if not all(abs(number) <= BOUNDED for number in numbers):  # as NaN is not
+        raise NotFixed
+    return Between(low - abs(low) * WIDER - LEAST, high + abs(high) * WIDER + LEAST)
+
+
+def _ends(number: Number) -> tuple[float, ...]:
+    """Returns the bounds of a number, which is converted to another dtype if it is no element."""
+    if isinstance(number, Between):
+        return number.low, number.high
+    if number is None or _is_short(number):
+        return () if number is None else (number,)
+    return _ends(_rounded(number))
 
 
 def _is_short(number: float) -> bool:
@@ -142,25 +192,76 @@ def _is_short(number: float) -> bool:
     return over.bit_length() <= BITS and under.bit_length() <= BITS
 
 
-def _fail() -> Number:
+def _fail() -> NoReturn:
     raise NotFixed
 
 
 # ---- laws
 
 
-def elementwise(function: Function, *names: str) -> Law:
-    """Returns the law of a function of operands at the same place: next to one without elements, whatever
-    the others are, there is nothing.
+def monotonic(function: Callable[..., float], *, exact: bool = False) -> Callable[..., Bounded]:
+    """Returns a function of numbers, or of the bounds of numbers, from one that in each operand alone never
+    falls, or never rises: of bounds it has its extremes at ends. Unless it is `exact`, kernels round it.
+    """
+
+    def of_bounds(*operands: Bounded) -> Bounded:
+        if not _has_bounds(operands):
+            return function(*operands)
+        found = [function(*corner) for corner in combinations(*map(_ends, operands))]
+        if len(set(found)) == 1 and (exact or found[0] == 0 or math.isinf(found[0])):
+            return found[0]
+        around = _rounded(*found)
+        return Between(min(found), max(found)) if exact else around
+
+    return of_bounds
+
+
+def _has_bounds(numbers: Iterable[Number]) -> bool:
+    return any(isinstance(number, Between) for number in numbers)
+
+
+def elementwise(function: Function, *names: str, bounds: bool = False) -> Law:
+    """Returns the law of a function of operands at the same place, of their `bounds`, too, or of numbers
+    alone: next to one without elements, whatever the others are, there is nothing.
     """
 
     def law(made: Made, of: CasesOf) -> Iterator[Case]:
         operands = [_of(dict(made.node.args).get(name), of) for name in names]
         yield from ((where, None) for known in operands for where, number in known if number is None)
         if made.get("alpha") in (None, 1) and made.get("rounding_mode") is None:
-            yield from _computed(function, operands)
+            yield from _computed(function, operands, bounds=bounds)
 
     return law
+
+
+def _rising(function: Callable[..., float], *names: str, exact: bool = False) -> Law:
+    """Returns the law of a function that is monotonic in each operand."""
+    return elementwise(monotonic(function, exact=exact), *names, bounds=True)
+
+
+def _comparing(op: str) -> Law:
+    """Returns the law of a comparison. An element that is not NaN compares with itself as 0 with 0 does.
+
+    A size that is rounded stays above all small integers that it is above, and below.
+    """
+    law = elementwise(_compared(op), "input", "other", bounds=True)
+
+    def compared(made: Made, of: CasesOf) -> Iterator[Case]:
+        yield from law(made, of)
+        size: Any = made.node.get("other")
+        for where, number in _of(made.node.get("input"), of) if isinstance(size, Term) else ():
+            if isinstance(number, int | float) and number in SMALL:
+                holds = COMPARISONS[op](int(number), size)
+                yield from ((all_of((where, holds)), 1), (all_of((where, negate(holds))), 0))
+        if made.ref("input") is not None and made.ref("input") == made.ref("other"):
+            same = int(getattr(operator, op)(0, 0))
+            yield from ((w, same) for w, n in _of(made.node.get("input"), of) if isinstance(n, Between))
+
+    return compared
+
+
+def _filled_with(made: Made, of: CasesOf) -> Iterator[Case]:
+    yield from _of(made.node.get("fill_value"), of)
 
 
 def _of(operand: Any, of: CasesOf) -> Cases:
@@ -170,17 +271,21 @@ def _of(operand: Any, of: CasesOf) -> Cases:
     return ((True, operand),) if isinstance(operand, int | float) else ()
 
 
-def _computed(function: Function, operands: Sequence[Cases]) -> Iterator[Case]:
-    """Yields the results of a function of each combination of operands; of no elements there are none."""
+def _computed(function: Function, operands: Sequence[Cases], *, bounds: bool = False) -> Iterator[Case]:
+    """Yields the results of a function of each combination of operands, of which some may have `bounds` if it
+    is one of these; of no elements there are none.
+    """
     for chosen in combinations(*operands):
         where = all_of(w for w, _ in chosen)
         numbers = [number for _, number in chosen]
         if any(number is None for number in numbers):
             yield where, None
             continue
+        if _has_bounds(numbers) and not bounds:
+            continue
         try:
             yield where, function(*numbers)
-        except (NotFixed, ArithmeticError):
+        except (NotFixed, ArithmeticError, ValueError):
             continue
 
 
@@ -194,7 +299,7 @@ def _kept(made: Made, of: CasesOf) -> Iterator[Case]:
 
 def _largest(made: Made, of: CasesOf) -> Iterator[Case]:
     """Some element of one tensor; not its index."""
-    if made.place == 0 and made.ref("other") is None:
+    if made.place == 0 and len(made.node.refs) == 1:
         yield from _kept(made, of)
 
 
@@ -202,7 +307,7 @@ def _places(made: Made, of: CasesOf) -> Iterator[Case]:
     """The places of elements other than 0, of which there may be none."""
     ref = made.ref("input")
     if ref is not None:
-        yield from ((where, None) for where, number in of(ref) if not number)
+        yield from ((where, None) for where, truth in _truths(of(ref)) if not truth)
 
 
 def _joined(made: Made, of: CasesOf) -> Iterator[Case]:
@@ -213,16 +318,41 @@ def _joined(made: Made, of: CasesOf) -> Iterator[Case]:
     known: list[Case] = [(True, None)]
     for member in members:
         pairs = combinations(known, _of(member, of))
-        known = [
-            (all_of((one, other)), b if a is None else a)
-            for (one, a), (other, b) in pairs
-            if a is None or b is None or _same(a, b)
-        ][:MOST]
+        each = (((one, other), both) for (one, a), (other, b) in pairs for both in _side_by_side(a, b))
+        known = [(all_of(where), both) for where, both in each][:MOST]
     yield from known
 
 
 def _same(a: Number, b: Number) -> bool:
     return a == b or (a != a and b != b)
+
+
+def _side_by_side(a: Number, b: Number) -> Iterator[Number]:
+    """Yields the number of elements of which some are one number, or within its bounds, and some another, or
+    the bounds of all, unless one of them is not finite.
+    """
+    if a is None or b is None or _same(a, b):
+        yield b if a is None else a
+        return
+    ends = (*_ends(a), *_ends(b))
+    if all(abs(end) <= BOUNDED for end in ends):
+        yield Between(min(ends), max(ends))
+
+
+def _triangle(made: Made, of: CasesOf) -> Iterator[Case]:
+    """The elements of a matrix, of which some are replaced by 0."""
+    for where, number in _of(made.node.get("input"), of):
+        yield from ((where, each) for each in ((None,) if number is None else _side_by_side(0, number)))
+
+
+def _averaged(made: Made, of: CasesOf) -> Iterator[Case]:
+    """Means of few elements, which lie where these do; zeros have a mean of 0."""
+    few = isinstance(count := product(made.shape), int) and count <= FEW
+    for where, number in _of(made.node.get("input"), of):
+        if number == 0:
+            yield where, number
+        elif few and number is not None and all(map(math.isfinite, _ends(number))):
+            yield where, _rounded(*_ends(number))
 
 
 def _broadcast(made: Made, of: CasesOf) -> Iterator[Case]:
@@ -247,11 +377,22 @@ def reduction(neutral: Number, keeps: Sequence[float] = (), *, nan: bool = True)
             if number is None:
                 yield where, neutral
             elif made.op == "sum" and isinstance(count, int):
-                yield where, number * count
+                yield from ((where, total) for total in _total(number, count))
             elif number in keeps or (nan and number != number):
                 yield all_of((where, negate(nothing))), number
 
     return law
+
+
+def _total(number: Number, count: int) -> Iterator[Number]:
+    """Yields the sum of so many elements: of few where they are rounded."""
+    if isinstance(number, Between):
+        most = max(abs(number.low), abs(number.high)) * count
+        if count <= FEW and most <= BOUNDED:
+            wider = most * WIDER + LEAST
+            yield Between(number.low * count - wider, number.high * count + wider)
+    elif number is not None and (count <= FEW or _is_short(number * count)):
+        yield number * count
 
 
 def _truth(neutral: int) -> Law:
@@ -261,11 +402,19 @@ def _truth(neutral: int) -> Law:
         ref = made.ref("input")
         nothing = _without(made)
         yield nothing, neutral
-        for where, number in () if ref is None else of(ref):
-            truth = neutral if number is None else int(bool(number))
+        for where, truth in () if ref is None else _truths(of(ref)):
+            truth = neutral if truth is None else truth
             yield where if truth == neutral else all_of((where, negate(nothing))), truth
 
     return law
+
+
+def _truths(known: Cases) -> Iterator[tuple[Formula, int | None]]:
+    """Yields the cases of the truths of elements; None where there are no elements."""
+    for where, number in known:
+        truth = _truth_of(number)
+        if number is None or truth is not None:
+            yield where, None if truth is None else int(truth)
 
 
 def _without(made: Made) -> Formula:
@@ -296,13 +445,11 @@ def _either(made: Made, of: CasesOf) -> Iterator[Case]:
 
 def _connected(made: Made, of: CasesOf, settling: int) -> Iterator[Case]:
     operands = dict(made.node.args)
-    sides = [_of(operands.get(name), of) for name in ("input", "other")]
+    sides = [(*_truths(_of(operands.get(name), of)),) for name in ("input", "other")]
     masks = all(_is_mask(made, operands.get(name)) for name in ("input", "other"))
     if not masks and not made.op.startswith("logical"):
         return
-    for where, number in (*sides[0], *sides[1]):
-        if number is None or bool(number) == bool(settling):
-            yield where, None if number is None else settling
+    yield from ((w, truth) for w, truth in (*sides[0], *sides[1]) if truth in (None, settling))
     yield from _computed(lambda a, b: int(bool(a or b if settling else a and b)), sides)
 
 
@@ -323,8 +470,10 @@ def _where(made: Made, of: CasesOf, mask: str, first: str, second: str) -> Itera
     """Each element is that of one operand or of the other."""
     operands = dict(made.node.args)
     known, *sides = (_of(operands.get(name), of) for name in (mask, first, second))
-    yield from _computed(lambda a, b: a if _same(a, b) else _fail(), sides)
-    for where, truth in known:
+    for (one, a), (other, b) in combinations(*sides):
+        found = (None,) if a is None or b is None else _side_by_side(a, b)
+        yield from ((all_of((one, other)), both) for both in found)
+    for where, truth in _truths(known):
         if truth is None:
             yield where, None
             continue
@@ -335,40 +484,88 @@ def _where(made: Made, of: CasesOf, mask: str, first: str, second: str) -> Itera
 # ---- functions of numbers
 
 
-def _compared(op: Callable[[Any, Any], Any]) -> Function:
-    def compared(a: float, b: float) -> Number:
+def _compared(op: str) -> Function:
+    decide = getattr(operator, op)
+
+    def compared(a: Bounded, b: Bounded) -> Number:
         """Numbers that are rounded to the other's dtype have to be far enough away from it."""
+        if _has_bounds((a, b)):
+            return _of_bounds(a, b)
+        assert not isinstance(a, Between) and not isinstance(b, Between)
         most = max(abs(a), abs(b))
         far = abs(a - b) > most / 64 and most > SMALLEST
         if math.isfinite(a) and math.isfinite(b) and not far and not (_is_short(a) and _is_short(b)):
             raise NotFixed
-        return int(op(a, b))
+        return int(decide(a, b))
+
+    def _of_bounds(a: Bounded, b: Bounded) -> Number:
+        """Bounds that do not overlap decide; where they do, all elements may still be on one side."""
+        one, other = _ends(a), _ends(b)
+        apart = min(one) > max(other) or max(one) < min(other)
+        found = {int(decide(*corner)) for corner in combinations(one, other)}
+        return found.pop() if len(found) == 1 and (apart or op not in ("eq", "ne")) else _fail()
 
     return compared
 
 
-def _times(a: float, b: float) -> Number:
+def _times(a: float, b: float) -> float:
     return a * b if all(abs(side) <= LARGEST or side != side for side in (a, b)) else _fail()
 
 
-def _divided(a: float, b: float) -> Number:
+def _divided(a: Bounded, b: Bounded) -> Bounded:
     """By zero only NaN is known, since zero may have either sign."""
+    if isinstance(b, Between):
+        return _fail() if b.low <= 0 <= b.high else monotonic(operator.truediv)(a, b)
     if b == 0:
         return NAN if a == 0 or a != a else _fail()
-    return a / b if abs(b) > SMALLEST else _fail()
+    return monotonic(operator.truediv)(a, b) if abs(b) > SMALLEST else _fail()
 
 
 def _rest(a: float, b: float) -> Number:
-    return a % b if math.isfinite(a) and math.isfinite(b) and _is_short(b) else _fail()
+    return a % b if all(math.isfinite(side) and _is_short(side) for side in (a, b)) else _fail()
 
 
-def _at_zero(number: float) -> Function:
-    """Returns a function of which only the value at 0 is known, and that NaN becomes NaN."""
-    return lambda x: NAN if x != x else number if x == 0 else _fail()
+def _real(op: str) -> Function:
+    """Returns a function of which the value at 0 is known, and that NaN becomes NaN; between other numbers it
+    lies between its values there, if it is one that rises.
+    """
+
+    def computed(x: Bounded) -> Bounded:
+        if not isinstance(x, Between) and (x != x or (x == 0 and op in AT_ZERO)):
+            return NAN if x != x else AT_ZERO[op]
+        return _rounded(*map(REAL[op], _ends(x))) if op in REAL else _fail()
+
+    return computed
 
 
-def _power(a: float, b: float) -> Number:
-    return a**b if isinstance(b, int) and b >= 0 else _fail()
+def _power(a: Bounded, b: Bounded) -> Bounded:
+    """Of bounds, and to a power that is no whole number, only for a base that is not negative."""
+    if b == 1:
+        return a
+    if not isinstance(a, Between) and isinstance(b, int) and b >= 0:
+        return a**b
+    bases, exponents = _ends(a), _ends(b)
+    if a == 1 or (a == 0 and min(exponents) > 0):
+        return a
+    if not all(base >= 0 for base in bases):
+        raise NotFixed
+    return _rounded(*(base**exponent for base, exponent in combinations(bases, exponents)))
+
+
+def _size(x: Bounded) -> Bounded:
+    if not isinstance(x, Between):
+        return abs(x)
+    ends = abs(x.low), abs(x.high)
+    return Between(0 if x.low <= 0 <= x.high else min(ends), max(ends))
+
+
+def _squared(x: Bounded) -> Bounded:
+    return monotonic(_times)(_size(x), _size(x)) if isinstance(x, Between) else x * x
+
+
+def _of_floats(is_so: Callable[[float], bool]) -> Function:
+    """Returns a condition on floats that all finite ones meet, or none."""
+    return lambda x: int(is_so(0.0 if isinstance(x, Between) else x))
 
 
 def _least(a: float, b: float) -> float:
@@ -387,14 +584,12 @@ def _clamped(made: Made, of: CasesOf) -> Iterator[Case]:
     def clamped(x: float, *ends: float) -> float:
         return reduce(lambda y, end: functions[end[0]](y, end[1]), zip(given, ends, strict=True), x)
 
-    yield from _computed(clamped, operands)
+    yield from _computed(monotonic(clamped, exact=True), operands, bounds=True)
 
 
-def _whole(x: float) -> Number:
-    return x if x % 1 == 0 else _fail()
-
-
-def _without_nan(x: float) -> Number:
+def _without_nan(x: Bounded) -> Bounded:
+    if isinstance(x, Between):
+        return x
     return 0 if x != x else x if math.isfinite(x) else _fail()
 
 
@@ -403,7 +598,8 @@ MOVES: Final = (
     "broadcast_to repeat getitem select narrow slice index index_select gather flip roll clone detach "
     "contiguous alias to _to_copy type float double half bfloat16 long int short bool view_as "
     "lift_fresh_copy repeat_interleave diagonal unfold take movedim masked_select split chunk "
-    "split_with_sizes unbind tensor_split swapaxes swapdims tile amax amin atleast_1d type_as"
+    "split_with_sizes unbind tensor_split swapaxes swapdims tile amax amin atleast_1d type_as "
+    "T mT H"
 )
 """Operators that return some elements of their operand."""
 AT_ZERO: Final = {
@@ -412,9 +608,16 @@ AT_ZERO: Final = {
     **dict.fromkeys("log log2 log10".split(), -INF),
     "sigmoid": 0.5,
 }
+REAL: Final[Mapping[str, Callable[[float], float]]] = {
+    **{op: FUNCTIONS[op] for op in "exp exp2 expm1 log log2 log10 log1p sqrt tanh atan asinh sinh".split()},
+    "sigmoid": lambda x: 1 / (1 + math.exp(-x)),
+}
+"""Functions that rise, whose kernels err by few roundings."""
 LAWS: Final[Mapping[str, Law]] = {
     **dict.fromkeys(MOVES.split(), _kept),
-    **dict.fromkeys(("max", "min", *DISTINCT), _largest),
+    **dict.fromkeys(("max", "min", "topk", *DISTINCT), _largest),
+    **dict.fromkeys(("tril", "triu"), _triangle),
+    **dict.fromkeys(("adaptive_avg_pool1d", "adaptive_avg_pool2d"), _averaged),
     **dict.fromkeys(PICKING, _places),
     **dict.fromkeys(("cat", "stack", "hstack", "vstack"), _joined),
     "broadcast_tensors": _broadcast,
@@ -433,30 +636,31 @@ LAWS: Final[Mapping[str, Law]] = {
     "where": _chosen,
     "masked_fill": _filled,
     "clamp": _clamped,
-    "clamp_min": elementwise(_most, "input", "min"),
-    "clamp_max": elementwise(_least, "input", "max"),
-    **{op: elementwise(_compared(getattr(operator, op)), "input", "other") for op in COMPARISONS},
-    **{op: elementwise(_at_zero(number), "input") for op, number in AT_ZERO.items()},
-    "add": elementwise(operator.add, "input", "other"),
-    "sub": elementwise(operator.sub, "input", "other"),
-    "rsub": elementwise(lambda a, b: b - a, "input", "other"),
-    "mul": elementwise(_times, "input", "other"),
-    "div": elementwise(_divided, "input", "other"),
-    "reciprocal": elementwise(lambda x: _divided(1, x), "input"),
+    "clamp_min": _rising(_most, "input", "min", exact=True),
+    "clamp_max": _rising(_least, "input", "max", exact=True),
+    **{op: _comparing(op) for op in COMPARISONS},
+    **{op: elementwise(_real(op), "input", bounds=True) for op in AT_ZERO.keys() | REAL},
+    **dict.fromkeys("full full_like new_full".split(), _filled_with),
+    "add": _rising(operator.add, "input", "other"),
+    "sub": _rising(operator.sub, "input", "other"),
+    "rsub": _rising(lambda a, b: b - a, "input", "other"),
+    "mul": _rising(_times, "input", "other"),
+    "div": elementwise(_divided, "input", "other", bounds=True),
+    "reciprocal": elementwise(lambda x: _divided(1, x), "input", bounds=True),
     "remainder": elementwise(_rest, "input", "other"),
-    "pow": elementwise(_power, "input", "exponent"),
-    "minimum": elementwise(_least, "input", "other"),
-    "maximum": elementwise(_most, "input", "other"),
-    "neg": elementwise(operator.neg, "input"),
-    "abs": elementwise(abs, "input"),
-    "square": elementwise(lambda x: x * x, "input"),
-    "relu": elementwise(lambda x: _most(x, 0), "input"),
-    **dict.fromkeys("floor ceil round trunc".split(), elementwise(_whole, "input")),
-    "isnan": elementwise(lambda x: x != x, "input"),
-    "isinf": elementwise(lambda x: abs(x) == INF, "input"),
-    "isfinite": elementwise(lambda x: math.isfinite(x), "input"),
+    "pow": elementwise(_power, "input", "exponent", bounds=True),
+    "minimum": _rising(_least, "input", "other", exact=True),
+    "maximum": _rising(_most, "input", "other", exact=True),
+    "neg": _rising(operator.neg, "input", exact=True),
+    "abs": elementwise(_size, "input", bounds=True),
+    "square": elementwise(_squared, "input", bounds=True),
+    "relu": _rising(lambda x: _most(x, 0), "input", exact=True),
+    **{op.__name__: _rising(op, "input", exact=True) for op in (math.floor, math.ceil, round, math.trunc)},
+    "isnan": elementwise(_of_floats(math.isnan), "input", bounds=True),
+    "isinf": elementwise(_of_floats(math.isinf), "input", bounds=True),
+    "isfinite": elementwise(_of_floats(math.isfinite), "input", bounds=True),
     "logical_not": elementwise(operator.not_, "input"),
-    "nan_to_num": elementwise(_without_nan, "input"),
+    "nan_to_num": elementwise(_without_nan, "input", bounds=True),
     **dict.fromkeys(
         "floor_divide fmod sign bitwise_xor lshift rshift".split(),
         elementwise(lambda *numbers: _fail(), "input", "other"),

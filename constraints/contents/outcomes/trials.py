@@ -15,16 +15,19 @@ from msgspec import structs
 
 from ...ir.language import Cases, Tensor, Value
 from ...terms.dims import evaluate, symbols
+from ...terms.formula import Formula
 from ..masks import COMPARISONS, CONNECTIVES
 from .constancy import ProgramValues
 from .fixed import cases, held, of_constant, outcomes
 
-NUMBERS: Final = (1, 0, -1, 2, 0.5, -3, 7)
+NUMBERS: Final = (1, 0, -1, 2, 0.5, -3, 7, 0.25)
 """The numbers that the elements of an input are tried to be."""
 SIZES: Final = (2, 3)
 """The numbers that all symbols of sizes are tried to be."""
 DEPTH: Final = 12
-"""At most so many calls back relations, inputs and numbers are looked for."""
+"""At most so many calls back relations and inputs are looked for."""
+FOLLOWED: Final = 24
+"""At most so many calls numbers are followed through."""
 RELATIONS: Final = COMPARISONS.keys() | CONNECTIVES.keys() | {"sub", "rsub", "isclose", "logical_xor"}
 """Operators whose result may be the same for all data if both operands are made of the same data."""
 PICKING: Final = frozenset("getitem select narrow unbind split chunk tensor_split diagonal".split())
@@ -45,6 +48,8 @@ class TriedValues(ProgramValues, Protocol):
 
     def is_data(self, ref: int) -> bool: ...
 
+    def is_certain(self, formula: Formula) -> bool: ...
+
 
 def possible(program: TriedValues, values: Sequence[int], truth: Truth) -> frozenset[bool]:
     """Returns outcomes that a condition on values has for some data: both where no relation of two results of
@@ -53,7 +58,7 @@ def possible(program: TriedValues, values: Sequence[int], truth: Truth) -> froze
     if not is_related(program, values):
         return BOTH
     found: set[bool] = set()
-    data_of = [*dict.fromkeys(d for ref in values for d in _data(program, ref))]
+    data_of = [*dict.fromkeys(d for ref in values for d in _data(program, ref, FOLLOWED))]
     near = {n for ref in values for number in _compared(program, ref, DEPTH) for n in _around(number)}
     for size, data in product(SIZES, _trials(data_of, sorted(near.difference(NUMBERS)))):
         numbers = _Numbers(program, data, size)
@@ -83,11 +88,11 @@ def _relations(program: TriedValues, ref: int, depth: int) -> Iterator[tuple[int
             yield from _relations(program, source, depth - 1)
 
 
-def _data(program: TriedValues, ref: int) -> dict[Datum, None]:
+def _data(program: TriedValues, ref: int, depth: int = DEPTH) -> dict[Datum, None]:
     """Returns the data that a value is made of: inputs, random numbers, and parts of such."""
     found: dict[Datum, None] = {}
     met, last = {ref}, [ref]
-    for _ in range(DEPTH):
+    for _ in range(depth):
         data = {back: datum for back in last if (datum := _datum(program, back)) is not None}
         found |= dict.fromkeys(data.values())
         sources = (source for back in last if back not in data for source in program.sources(back))
@@ -141,12 +146,13 @@ class _Numbers:
         self._program, self._data, self._size = program, data, size
         self._found: dict[int, Cases] = {}
 
-    def of(self, ref: int, depth: int = DEPTH) -> Cases:
+    def of(self, ref: int, depth: int = FOLLOWED) -> Cases:
         """Returns the number that each element of a value is, in the form of a case."""
         if ref not in self._found:
             self._found[ref] = ()
             found = self._cases(ref, depth) if depth else ()
-            self._found[ref] = tuple(case for case in found if case[0] is True and case[1] is not None)[:1]
+            certain = ((True, number) for where, number in found if self._program.is_certain(where))
+            self._found[ref] = tuple(case for case in certain if case[1] is not None)[:1]
         return self._found[ref]
 
     def _value(self, ref: int) -> Value:
