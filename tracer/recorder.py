@@ -78,6 +78,12 @@ class Recorder(Ledger, ABC):
         """Returns the value of a size."""
 
     @abstractmethod
+    def few(self, term: Term) -> tuple[int, bool]:
+        """Returns the value of a number of elements, 0 for a negative one, and True; or a less number, and
+        False.
+        """
+
+    @abstractmethod
     def place(self, term: Term, frame: FrameType) -> int:
         """Returns the value of a size where this frame needs it, perhaps as the index of a list."""
 

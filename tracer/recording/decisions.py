@@ -46,6 +46,8 @@ FEW = 8
 """The greatest divisor whose values are distinguished."""
 MAX_VALUES = 16
 """At most this many values of a size that is needed as a number are tried, each on a path of its own."""
+MOST_SKIPPED = 64
+"""Numbers of elements from this one on are tried as examples of them come."""
 GREATEST = 1 << 20
 """A greater value is not tried: a program that repeats something so often would be run for hours."""
 
@@ -164,6 +166,26 @@ class Decisions(Recorder):
             if isinstance(equal, bool) or self._branch(equal, value):
                 return value
         return self.give_up(f"{term} is needed as a number; {MAX_VALUES} values of it were tried")
+
+    def few(self, term: Term) -> tuple[int, bool]:
+        """Returns the value of a number of elements, 0 for a negative one, and True; or a less number, and
+        False, on the last path. Each value is tried on a path of its own.
+        """
+        low = max(interval(term, self.generator.bounds.ranges)[0], 0)
+        if self.loops.supposing or self.loops.varies(term) or low > MAX_VALUES:
+            return self.number(term), True
+        self.loops.forget_none(symbols(term))
+        if (fails := self.fails_on(symbols(term))) is not None:
+            fails()
+        bounded(self.generator, term)
+        value, tried = int(low), 0
+        while tried < MAX_VALUES and value < MOST_SKIPPED:
+            here, step = eq(term, value) if value else le(term, 0), len(self._made)
+            if here is True or (here is not False and self._branch(here, value)):
+                return value, True
+            tried += len(self._made) > step and not self._made[-1].forced
+            value += 1
+        return (value, False) if tried == MAX_VALUES else (self.number(term), True)
 
     def place(self, term: Term, frame: FrameType) -> int:
         """Returns the value of a size where this frame needs it.

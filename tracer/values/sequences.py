@@ -90,12 +90,18 @@ class Lazy:
         return [*self.all()][key] if type(key) is slice else self.at(_index(self.run, key, self.count))
 
     def all(self) -> Iterator[Any]:
-        """Yields the elements, after `count` has become a number of at most MOST."""
-        count = int(size(self.run, self.count))
+        """Yields the elements, after `count` has become a number of at most MOST.
+
+        On a path where it is greater than the numbers that are tried, the first elements are yielded: the
+        program may refuse one of them, or `break`.
+        """
+        whole = self.run.simplified(self.count)
+        count, is_all = (whole, True) if isinstance(whole, int) else self.run.few(whole)
         if count > MOST:
             self.run.give_up(f"{count} iterations are too many to follow")
-        for k in builtins.range(count):
-            yield self.at(k)
+        yield from (self.at(k) for k in builtins.range(count))
+        if not is_all:
+            self.run.give_up(f"{whole} is needed as a number; {count} values of it were tried")
 
 
 def length(lazy: Lazy) -> Any:
@@ -104,19 +110,24 @@ def length(lazy: Lazy) -> Any:
     return size(lazy.run, maximum(lazy.count, 0) if negative else lazy.count)
 
 
+_OUT_OF_RANGE: Final = "list index out of range"
+
+
 @hands_on
 def _index(run: Recorder, key: Any, count: Dim) -> Dim:
-    """Returns an index counted from the front.
+    """Returns an index counted from the front, which is required to be in range.
 
-    Raises IndexError, as the program would, where it is out of range.
+    Raises IndexError, as the program would, where it is certainly not.
     """
     at = dim_of(key)
     if at is None:
         raise TypeError(f"list indices must be integers or slices, not {type(key).__name__}")
     if not run.truth(ge(at, 0)):
         at = at + count
-    if not run.truth(all_of((ge(at, 0), lt(at, count)))):
-        raise IndexError("list index out of range")
+    inside = all_of((ge(at, 0), lt(at, count)))
+    if run.judged(inside) is Answer.NEVER:
+        raise IndexError(_OUT_OF_RANGE)
+    run.require(inside, _OUT_OF_RANGE, IndexError)
     return at
 
 
