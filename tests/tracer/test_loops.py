@@ -808,6 +808,45 @@ def left_early(x: Tensor) -> Tensor:
     return x
 
 
+def doubled_and_shortened(x: Tensor) -> Tensor:
+    x = torch.cat([x, x])
+    while x.shape[0] > 4:
+        x = x[1:]
+    return x
+
+
+def shortened_after_a_break(x: Tensor) -> Tensor:
+    for _ in range(x.shape[1]):
+        if x.shape[1] > 2:
+            break
+    while x.shape[0] > 2:
+        x = x[1:]
+    return x
+
+
+def rows_by_number(x: Tensor) -> Tensor:
+    y = x[:1].sum()
+    for i in range(x.shape[1]):
+        y = y + x.unbind(0)[i].sum() + x.unbind(0)[-i]
+    return y
+
+
+def left_at_three(x: Tensor) -> Tensor:
+    y = x
+    for i in range(x.shape[1]):
+        y = y[..., None]
+        if i == 3:
+            break
+    return y
+
+
+def refused_from_three_on(x: Tensor) -> Tensor:
+    y = x[:2].sum(1)
+    for i in range(x.shape[0]):
+        y = y[..., None] + x[:2].unbind(0)[i].sum()
+    return y
+
+
 SHORT = "x: [n, m]"
 RANGES = [
     Case(every_second_gathered, "x: [b, n, 2]", refuses=True),
@@ -816,7 +855,12 @@ RANGES = [
         up_to_another, kept_by_numbers, kept_from_three_on, kept_below_another, kept_and_taken,
         growing_constants, reduced,
     )),
-    *(Case(f, SHORT, ("1 <= n",)) for f in (shortened, counted_up)),
+    *(Case(f, SHORT, ("1 <= n",)) for f in (
+        shortened, counted_up, doubled_and_shortened, shortened_after_a_break,
+    )),
+    Case(rows_by_number, SHORT, refuses=True),
+    Case(left_at_three, SHORT, summarised=False),
+    Case(refused_from_three_on, SHORT, ("1 <= n",), summarised=False, refuses=True),
     Case(counted_down, SHORT, ("1 <= n",), refuses=True),
     Case(left_early, SHORT, ("1 <= n <= 30",), summarised=False, upto=6),
     Case(from_one, refuses=True),
