@@ -407,6 +407,8 @@ class Decisions(Recorder):
                     self.calls.fork()
                     loops.notes_test(formula)
                 self.forks.append((*self._made, BranchDecision(False, False, value, formula)))
+            elif forced and value is None:
+                loops.notes_test(formula, is_news=False)
         self._made.append(decision)
         condition = Condition(
             formula, decision.taken, here(self.names), decision.forced, caught=self._catching

@@ -106,7 +106,8 @@ class Loops(Active):
             return None
         if not asking(test):
             return False
-        count = self.run.simplified(floordiv(self._term(test), -step) + 1) if self.run.certain(ge(-step, 1)) else 0
+        falls = self.run.certain(ge(-step, 1))
+        count = self.run.simplified(floordiv(self._term(test), -step) + 1) if falls else 0
         if isinstance(count, int):
             return True
         loop = Loop(self.run, Lazy(self.run, count, lambda k: True), site, frame)
@@ -134,11 +135,11 @@ class Loops(Active):
         loop = None if body is None else self._whiles[id(frame)].get(Site(frame.f_code, body))
         return loop if isinstance(loop, Descent) else None
 
-    def notes_test(self, test: Formula | None) -> None:
+    def notes_test(self, test: Formula | None, is_news: bool = True) -> None:
         """Notes if a `while` tests, after an iteration, a term that has changed as it did in the iteration
-        before.
+        before. A test whose outcome is no news counts only if an earlier one of this `while` was.
         """
-        if not isinstance(test, Compare) or self.watches:
+        if not isinstance(test, Compare) or self.watches or not (is_news or self._tests):
             return
         frame = _asking()
         place = None if frame is None else begins_while(frame)
@@ -149,6 +150,8 @@ class Loops(Active):
             return
         site = Site(frame.f_code, body)
         before, term = self._tests.get((id(frame), site)), self._term(test)
+        if before is None and not is_news:
+            return
         self._tests[id(frame), site] = term
         step = 0 if before is None else term - before
         alone = place[1] and test.op == ">="
@@ -157,8 +160,7 @@ class Loops(Active):
 
     def ends(self, test: Formula) -> None:
         """Ends the run in a `while` whose iterations change nothing of what its test asks of sizes."""
-        if isinstance(test, Compare) and self._term(test) != test.term:
-            self.notes_test(test)
+        self.notes_test(test, is_news=False)
         self._again[test] += 1
         if self._again[test] % MANY_TIMES:
             return
