@@ -95,6 +95,12 @@ def _node(trace: TracebackType) -> ast.AST | None:
     return statements[0] if len(statements) == 1 else None
 
 
+class Part(NamedTuple):
+    """A part of a tensor, of any rank."""
+
+    whole: torch.Tensor
+
+
 class _NotLookedUp(Exception):
     """Raised where an operand cannot be looked up again without running code of the program's."""
 
@@ -119,6 +125,8 @@ class _Scope:
                 return found
             case ast.Attribute(value=of, attr=name):
                 return _attribute(self.value(of), name)
+            case ast.Subscript(value=of) if isinstance(whole := self.value(of), torch.Tensor):
+                return Part(whole)
             case ast.List(elts=members):
                 return [*self.values(members)]
             case ast.Tuple(elts=members):
