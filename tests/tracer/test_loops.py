@@ -55,7 +55,7 @@ def eager(target: Any, inputs: str, values: dict[str, int]) -> list[tuple[int, .
     bound = bind(target, parse_spec(inputs, ()).inputs, build)
     try:
         result = target(*bound.args, **bound.kwargs)
-    except REFUSALS:
+    except (*REFUSALS, KeyError):
         return None
     return [tuple(t.shape) for t in leaves(result)]
 
@@ -847,6 +847,21 @@ def refused_from_three_on(x: Tensor) -> Tensor:
     return y
 
 
+def third_of_a_dict(x: Tensor) -> Tensor:
+    return dict(enumerate(x.unbind(1)))[2] + dict(enumerate(x, 1))[2].sum()
+
+
+def first_of_a_dict_from_one_on(x: Tensor) -> Tensor:
+    return x[0] if x.shape[0] < 3 else dict(enumerate(x, 1))[0]
+
+
+def third_of_a_dict_or_none(x: Tensor) -> Tensor:
+    try:
+        return dict(enumerate(x))[2]
+    except KeyError:
+        return x.reshape(3, -1)
+
+
 SHORT = "x: [n, m]"
 RANGES = [
     Case(every_second_gathered, "x: [b, n, 2]", refuses=True),
@@ -859,6 +874,9 @@ RANGES = [
         shortened, counted_up, doubled_and_shortened, shortened_after_a_break,
     )),
     Case(rows_by_number, SHORT, refuses=True),
+    *(Case(f, SHORT, summarised=False, refuses=True) for f in (
+        third_of_a_dict, first_of_a_dict_from_one_on, third_of_a_dict_or_none,
+    )),
     Case(left_at_three, SHORT, summarised=False),
     Case(refused_from_three_on, SHORT, ("1 <= n",), summarised=False, refuses=True),
     Case(counted_down, SHORT, ("1 <= n",), refuses=True),

@@ -39,7 +39,7 @@ from ...constraints.terms.formula import Formula, all_of, eq, free_symbols, ge, 
 from ...constraints.terms.rows import place_of
 from ...constraints.terms.sums import summed
 from ..bytecode.codes import instruction, instructions
-from ..bytecode.operands import expression
+from ..bytecode.operands import expression, key_of_pairs
 from ..bytecode.operations import hands_on
 from ..bytecode.origins import here
 from ..host.interpreter import frame_above, set_type
@@ -69,6 +69,8 @@ class Lazy:
     at: At
     same: bool = False
     """Whether the elements are known to be tensors of one shape."""
+    start: Dim | None = None
+    """The number in the first of the pairs that `enumerate` makes; None for other elements."""
 
     def __iter__(self) -> Iterator[Any]:
         return iterate(self, frame_above(1))
@@ -110,9 +112,6 @@ def length(lazy: Lazy) -> Any:
     return size(lazy.run, maximum(lazy.count, 0) if negative else lazy.count)
 
 
-_OUT_OF_RANGE: Final = "list index out of range"
-
-
 @hands_on
 def _index(run: Recorder, key: Any, count: Dim) -> Dim:
     """Returns an index counted from the front, which is required to be in range.
@@ -124,11 +123,23 @@ def _index(run: Recorder, key: Any, count: Dim) -> Dim:
         raise TypeError(f"list indices must be integers or slices, not {type(key).__name__}")
     if not run.truth(ge(at, 0)):
         at = at + count
-    inside = all_of((ge(at, 0), lt(at, count)))
-    if run.judged(inside) is Answer.NEVER:
-        raise IndexError(_OUT_OF_RANGE)
-    run.require(inside, _OUT_OF_RANGE, IndexError)
+    _requires(run, all_of((ge(at, 0), lt(at, count))), "list index out of range", IndexError)
     return at
+
+
+@hands_on
+def _requires(run: Recorder, formula: Formula, reason: str, error: type[Exception]) -> None:
+    """Requires the formula, and raises the error where it certainly does not hold."""
+    if run.judged(formula) is Answer.NEVER:
+        raise error(reason)
+    run.require(formula, reason, error)
+
+
+@hands_on
+def _pair(value: Lazy, start: Dim, key: int) -> Iterator[Any]:
+    """Yields the one pair that a dict of the pairs is made for."""
+    _requires(value.run, all_of((le(start, key), lt(key - start, value.count))), str(key), KeyError)
+    yield value.at(key - start)
 
 
 def lazy(value: Any) -> Lazy | None:
@@ -193,6 +204,8 @@ def iterate(value: Lazy, frame: FrameType) -> Iterator[Any]:
         if not value.run.truth(eq(value.count, step.argval)):
             raise ValueError(f"{step.argval} values are unpacked from {value.count}")
         return (value.at(k) for k in builtins.range(step.argval))
+    if value.start is not None and (key := key_of_pairs(frame)) is not None:
+        return _pair(value, value.start, key)
     if step.opname == "UNPACK_EX":
         return _unpacked(value, step.argval % 256, step.argval // 256)
     return value.all()
@@ -997,7 +1010,7 @@ def symbolic_enumerate(iterable: Any, start: Any = 0) -> Any:
         return builtins.enumerate(iterable, start)
     run, first = found.run, dim_of(operator.index(start) if type(start) is not Size else start)
     assert first is not None
-    return Lazy(run, found.count, lambda k: (size(run, k + first), found.at(k)))
+    return Lazy(run, found.count, lambda k: (size(run, k + first), found.at(k)), start=first)
 
 
 @hands_on
