@@ -53,8 +53,8 @@ def _above_zero(dim: Dim, index: str, n: Dim) -> Dim | None:
 def _above_zero_of_two(dim: Dim, index: str, n: Dim) -> Dim | None:
     """Returns the sum of max(min(w, g), 0), or of max(max(w, g), 0), where g is the same throughout.
 
-    With h = max(g, 0), the former is max(w, 0) - max(w - h, 0): if h is 0, both are 0, and else it is w, up to
-    h, wherever w is above 0. The latter is h + max(w - h, 0).
+    With h = max(g, 0), the former is max(w, 0) - max(w - h, 0): that is 0 if h is 0, and else w, up to h,
+    wherever w is above 0. The latter is h + max(w - h, 0).
     """
     assert isinstance(dim, Term)
     for mono, times in dim.terms:

@@ -862,6 +862,30 @@ def third_of_a_dict_or_none(x: Tensor) -> Tensor:
         return x.reshape(3, -1)
 
 
+def shortened_to_nothing(x: Tensor) -> Tensor:
+    y = x[0]
+    for _ in range(x.shape[0]):
+        y = y[1:]
+    for _ in x:
+        y = y[:-2]
+    return y.view(3, -1)
+
+
+def shortened_twice(x: Tensor) -> Tensor:
+    y = x
+    for _ in range(x.shape[1]):
+        y = y[1:]
+        y = y[1:] + y[:-1]
+    return y[0]
+
+
+def pieces_but_one(x: Tensor) -> Tensor:
+    parts = []
+    for i in range(0, x.shape[1], 2):
+        parts.append(x[i : i + 3])
+    return torch.cat(parts[1:]).view(4, -1)
+
+
 SHORT = "x: [n, m]"
 RANGES = [
     Case(every_second_gathered, "x: [b, n, 2]", refuses=True),
@@ -873,7 +897,9 @@ RANGES = [
     *(Case(f, SHORT, ("1 <= n",)) for f in (
         shortened, counted_up, doubled_and_shortened, shortened_after_a_break,
     )),
-    Case(rows_by_number, SHORT, refuses=True),
+    *(Case(f, SHORT, refuses=True) for f in (
+        rows_by_number, shortened_to_nothing, shortened_twice, pieces_but_one,
+    )),
     *(Case(f, SHORT, summarised=False, refuses=True) for f in (
         third_of_a_dict, first_of_a_dict_from_one_on, third_of_a_dict_or_none,
     )),
