@@ -886,6 +886,14 @@ def pieces_but_one(x: Tensor) -> Tensor:
     return torch.cat(parts[1:]).view(4, -1)
 
 
+def rows_on_the_diagonal(x: Tensor) -> Tensor:
+    return torch.block_diag(*x).view(3, -1)
+
+
+def blocks_of_blocks(x: Tensor) -> Tensor:
+    return torch.block_diag(*torch.block_diag(*x[1:]))
+
+
 SHORT = "x: [n, m]"
 RANGES = [
     Case(every_second_gathered, "x: [b, n, 2]", refuses=True),
@@ -899,6 +907,10 @@ RANGES = [
     )),
     *(Case(f, SHORT, refuses=True) for f in (
         rows_by_number, shortened_to_nothing, shortened_twice, pieces_but_one,
+    )),
+    Case(blocks_of_blocks, SHORT, summarised=False),
+    *(Case(rows_on_the_diagonal, f"x: [{sizes}]", summarised=False, refuses=True) for sizes in (
+        "n", "n, m", "n, m, 2", "n, m, 2, 2",
     )),
     *(Case(f, SHORT, summarised=False, refuses=True) for f in (
         third_of_a_dict, first_of_a_dict_from_one_on, third_of_a_dict_or_none,

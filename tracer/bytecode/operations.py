@@ -20,6 +20,7 @@ import torch
 
 from ..host.modules import buffers_of, children_of, parameters_of
 from .codes import instructions
+from .operands import expression
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -64,6 +65,15 @@ def failed(trace: TracebackType) -> Operation | None:
         return None
     try:
         return read(node, _Scope(trace.tb_frame))
+    except _NotLookedUp:
+        return None
+
+
+def called(frame: FrameType) -> Any:
+    """Returns the function that the frame's current instruction calls; None where it is not known."""
+    node = expression(frame.f_code, frame.f_lasti)
+    try:
+        return _Scope(frame).value(node.func) if isinstance(node, ast.Call) else None
     except _NotLookedUp:
         return None
 

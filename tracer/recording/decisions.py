@@ -37,7 +37,7 @@ from ..summaries.loops import Loops
 from ..summaries.merging import Calls
 from ..values.keys import MOST, beside, digits, length, missing, names_module
 from ..values.numbers import Real, Size
-from ..values.sequences import Lazy, iterate, lazy, makes_list, times
+from ..values.sequences import Lazy, iterate, lazy, makes_list, takes_blocks, times
 from ..values.symbolic import SymbolicTensor
 from ..values.texts import Message, matters
 from .subject import Assignment, BranchDecision
@@ -192,7 +192,7 @@ class Decisions(Recorder):
 
         Where it is an index of a list, one number beyond each end represents all others there.
         """
-        if makes_list(frame):
+        if makes_list(frame) or takes_blocks(frame):
             return 0
         most = None if self.loops.supposing or self.loops.varies(term) else length(frame)
         if most is not None and self.truth(ge(term, most)):

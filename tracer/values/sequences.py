@@ -40,7 +40,7 @@ from ...constraints.terms.rows import place_of
 from ...constraints.terms.sums import summed
 from ..bytecode.codes import instruction, instructions
 from ..bytecode.operands import expression, key_of_pairs
-from ..bytecode.operations import hands_on
+from ..bytecode.operations import called, hands_on
 from ..bytecode.origins import here
 from ..host.interpreter import frame_above, set_type
 from ..host.operators import pad_sequence
@@ -200,6 +200,8 @@ def iterate(value: Lazy, frame: FrameType) -> Iterator[Any]:
         return value.run.iterator(value, frame)
     if makes_list(frame):
         return _into_list(value)
+    if takes_blocks(frame):
+        return itertools.chain.from_iterable(map(_blocks, physical(symbolic_list(value))))
     if step.opname == "UNPACK_SEQUENCE":
         if not value.run.truth(eq(value.count, step.argval)):
             raise ValueError(f"{step.argval} values are unpacked from {value.count}")
@@ -227,6 +229,13 @@ def makes_list(frame: FrameType) -> bool:
     if instruction(frame).opname != "LIST_EXTEND":
         return False
     return type(expression(frame.f_code, frame.f_lasti)) is ast.List
+
+
+def takes_blocks(frame: FrameType) -> bool:
+    """Returns whether the elements are all that the frame passes to a call: `torch.block_diag(*x)`. Then
+    Python takes the length for a hint.
+    """
+    return instruction(frame).opname == "CALL_FUNCTION_EX" and called(frame) is torch.block_diag
 
 
 def _into_list(value: Lazy) -> Iterator[Any]:
@@ -936,6 +945,26 @@ def _total(member: Repeated, axis: int) -> Dim | None:
     k = member.run.index("each")
     shape = member.shape_at(sym(k))
     return None if shape is None else summed(shape[axis], k, member.count)
+
+
+def _blocks(member: Any) -> Iterable[Any]:
+    """Returns, in place of the blocks of a diagonal, one as high as all of them, and as wide; a number counts
+    as `[1, 1]`, a vector as a row.
+    """
+    if type(member) is not Repeated:
+        return [member]
+    if not member.run.truth(ge(member.count, 1)):
+        return []
+    one = member.at(0)
+    if type(one) is SymbolicTensor and isinstance(one.value, Tensor) and not _has_row(one):
+        shape, n = one.value.shape, member.count
+        if len(shape) > 2:
+            return [one]  # which is refused
+        sizes = (n * size if member.alike else _total(member, axis) for axis, size in enumerate(shape))
+        known = (*(n,) * (2 - len(shape)), *(found for found in sizes if found is not None))
+        if len(known) == 2:
+            return [_carried(one, known)]
+    return _one_by_one([member])
 
 
 def _has_row(x: torch.Tensor) -> bool:
