@@ -894,6 +894,17 @@ def blocks_of_blocks(x: Tensor) -> Tensor:
     return torch.block_diag(*torch.block_diag(*x[1:]))
 
 
+def from_nothing_on(x: Tensor) -> Any:
+    parts = []
+    for i in range(x.shape[1]):
+        parts.append(torch.zeros(i, 2))
+    return torch.cat(parts).view(-1, 3), torch.stack(parts[::2])
+
+
+def scalars_padded(x: Tensor) -> Tensor:
+    return torch.nn.utils.rnn.pad_sequence([x[i].sum() for i in range(x.shape[0])])
+
+
 SHORT = "x: [n, m]"
 RANGES = [
     Case(every_second_gathered, "x: [b, n, 2]", refuses=True),
@@ -906,7 +917,8 @@ RANGES = [
         shortened, counted_up, doubled_and_shortened, shortened_after_a_break,
     )),
     *(Case(f, SHORT, refuses=True) for f in (
-        rows_by_number, shortened_to_nothing, shortened_twice, pieces_but_one,
+        rows_by_number, shortened_to_nothing, shortened_twice, pieces_but_one, from_nothing_on,
+        scalars_padded,
     )),
     Case(blocks_of_blocks, SHORT, summarised=False),
     *(Case(rows_on_the_diagonal, f"x: [{sizes}]", summarised=False, refuses=True) for sizes in (

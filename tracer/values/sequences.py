@@ -835,7 +835,7 @@ def _padded(value: Any) -> tuple[list[Any], tuple[Dim, ...]] | None:
     if type(longest) is not SymbolicTensor or not isinstance(longest.value, Tensor) or _has_row(longest):
         return None
     first = member.at(0).value
-    alike = isinstance(first, Tensor) and first.rank == longest.value.rank > 0
+    alike = isinstance(first, Tensor) and first.rank == longest.value.rank
     return ([longest], (member.count,)) if alike and first.shape[1:] == longest.value.shape[1:] else None
 
 
