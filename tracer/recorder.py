@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from types import FrameType
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import torch
 
@@ -23,6 +23,18 @@ from ..constraints.terms.formula import Formula
 from .bytecode.origins import ModuleNames
 from .bytecode.spread import Spread
 from .ledger import Ledger
+
+
+class Compared(NamedTuple):
+    """A comparison of two sizes."""
+
+    how: Callable[[Dim, Dim], Formula]
+    left: Dim
+    right: Dim
+
+    def formula(self, more: Dim = 0) -> Formula:
+        """Returns the formula, with this added on the left."""
+        return self.how(self.left + more, self.right)
 
 
 class Recorder(Ledger, ABC):
@@ -52,6 +64,8 @@ class Recorder(Ledger, ABC):
     """The values that require gradients, a `gradients.Gradients`."""
     spelt_out: Any
     """The sites where star arguments are written one by one."""
+    compared: Compared | None = None
+    """The last comparison of two sizes by the program."""
     spread: Spread | None
     """The star arguments on their way into a call."""
 
@@ -76,6 +90,12 @@ class Recorder(Ledger, ABC):
     @abstractmethod
     def number(self, term: Term) -> int:
         """Returns the value of a size."""
+
+    @abstractmethod
+    def few(self, term: Term) -> tuple[int, bool]:
+        """Returns the value of a number of elements, 0 for a negative one, and True; or a less number, and
+        False.
+        """
 
     @abstractmethod
     def place(self, term: Term, frame: FrameType) -> int:

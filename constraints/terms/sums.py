@@ -31,12 +31,16 @@ def summed(dim: Dim, index: str, n: Dim) -> Dim | None:
 
 
 def _above_zero(dim: Dim, index: str, n: Dim) -> Dim | None:
-    """Returns the sum of max(dim, 0) for 0 <= index < n; None for a dim that is not linear in the index.
+    """Returns the sum of max(dim, 0) for 0 <= index < n; None for a dim that is not linear in the index, nor
+    the less or the greater of two of which one is the same throughout.
 
     Backwards if the dim rises, its values are d - q*k with q >= 0. Those above 0 are the first m of them,
     where m is n or, if that is less, d/q rounded up.
     """
-    a, c = affine(dim, index) or (None, 0)
+    parts = affine(dim, index)
+    if parts is None:
+        return _above_zero_of_two(dim, index, n)
+    a, c = parts
     if not isinstance(a, int):
         return None
     if a == 0:
@@ -44,3 +48,23 @@ def _above_zero(dim: Dim, index: str, n: Dim) -> Dim | None:
     q, d = abs(a), c + a * (n - 1) if a > 0 else c
     m = minimum(n, maximum(ceildiv(d, q), 0))
     return m * d - q * (m * (m - 1) // 2)
+
+
+def _above_zero_of_two(dim: Dim, index: str, n: Dim) -> Dim | None:
+    """Returns the sum of max(min(w, g), 0), or of max(max(w, g), 0), where g is the same throughout.
+
+    With h = max(g, 0), the former is max(w, 0) - max(w - h, 0): that is 0 if h is 0, and else w, up to h,
+    wherever w is above 0. The latter is h + max(w - h, 0).
+    """
+    assert isinstance(dim, Term)
+    for mono, times in dim.terms:
+        match mono:
+            case (Apply(op="max" | "min" as op, args=(_, _)) as atom,) if times in (1, -1):
+                rest, is_greater = dim - times * lone(atom), (op == "max") == (times == 1)
+                g, w = sorted((rest + times * arg for arg in atom.args), key=lambda d: index in symbols(d))
+                h = maximum(g, 0)
+                above = None if index in symbols(g) else _above_zero(w - h, index, n)
+                beside = n * h if is_greater or above is None else _above_zero(w, index, n)
+                if above is not None and beside is not None:
+                    return beside + above if is_greater else beside - above
+    return None

@@ -45,8 +45,16 @@ def a_size_is_joined(x: Tensor) -> Tensor:
     return torch.cat(history)
 
 
+def a_number_is_joined_with_rows(x: Tensor) -> Any:
+    found: Any = 0
+    for i in range(x.shape[0]):
+        found = torch.cat([found, x[i:]])
+    return found
+
+
 @pytest.mark.parametrize("target", [
     Remembers(), TakesTwo(), nothing_is_transformed, a_size_is_joined, lambda x: second(x),
+    a_number_is_joined_with_rows, lambda x: torch.maximum(0, x[1]),
     lambda x: len(3) * x, lambda x: [*None], lambda x: x.missing, lambda x: x.shape[0].missing,
 ])  # fmt: skip
 def test_the_program_fails_whatever_the_sizes_are(target: Callable[..., Any]) -> None:

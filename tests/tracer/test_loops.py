@@ -55,7 +55,7 @@ def eager(target: Any, inputs: str, values: dict[str, int]) -> list[tuple[int, .
     bound = bind(target, parse_spec(inputs, ()).inputs, build)
     try:
         result = target(*bound.args, **bound.kwargs)
-    except REFUSALS:
+    except (*REFUSALS, KeyError):
         return None
     return [tuple(t.shape) for t in leaves(result)]
 
@@ -808,6 +808,103 @@ def left_early(x: Tensor) -> Tensor:
     return x
 
 
+def doubled_and_shortened(x: Tensor) -> Tensor:
+    x = torch.cat([x, x])
+    while x.shape[0] > 4:
+        x = x[1:]
+    return x
+
+
+def shortened_after_a_break(x: Tensor) -> Tensor:
+    for _ in range(x.shape[1]):
+        if x.shape[1] > 2:
+            break
+    while x.shape[0] > 2:
+        x = x[1:]
+    return x
+
+
+def rows_by_number(x: Tensor) -> Tensor:
+    y = x[:1].sum()
+    for i in range(x.shape[1]):
+        y = y + x.unbind(0)[i].sum() + x.unbind(0)[-i]
+    return y
+
+
+def left_at_three(x: Tensor) -> Tensor:
+    y = x
+    for i in range(x.shape[1]):
+        y = y[..., None]
+        if i == 3:
+            break
+    return y
+
+
+def refused_from_three_on(x: Tensor) -> Tensor:
+    y = x[:2].sum(1)
+    for i in range(x.shape[0]):
+        y = y[..., None] + x[:2].unbind(0)[i].sum()
+    return y
+
+
+def third_of_a_dict(x: Tensor) -> Tensor:
+    return dict(enumerate(x.unbind(1)))[2] + dict(enumerate(x, 1))[2].sum()
+
+
+def first_of_a_dict_from_one_on(x: Tensor) -> Tensor:
+    return x[0] if x.shape[0] < 3 else dict(enumerate(x, 1))[0]
+
+
+def third_of_a_dict_or_none(x: Tensor) -> Tensor:
+    try:
+        return dict(enumerate(x))[2]
+    except KeyError:
+        return x.reshape(3, -1)
+
+
+def shortened_to_nothing(x: Tensor) -> Tensor:
+    y = x[0]
+    for _ in range(x.shape[0]):
+        y = y[1:]
+    for _ in x:
+        y = y[:-2]
+    return y.view(3, -1)
+
+
+def shortened_twice(x: Tensor) -> Tensor:
+    y = x
+    for _ in range(x.shape[1]):
+        y = y[1:]
+        y = y[1:] + y[:-1]
+    return y[0]
+
+
+def pieces_but_one(x: Tensor) -> Tensor:
+    parts = []
+    for i in range(0, x.shape[1], 2):
+        parts.append(x[i : i + 3])
+    return torch.cat(parts[1:]).view(4, -1)
+
+
+def rows_on_the_diagonal(x: Tensor) -> Tensor:
+    return torch.block_diag(*x).view(3, -1)
+
+
+def blocks_of_blocks(x: Tensor) -> Tensor:
+    return torch.block_diag(*torch.block_diag(*x[1:]))
+
+
+def from_nothing_on(x: Tensor) -> Any:
+    parts = []
+    for i in range(x.shape[1]):
+        parts.append(torch.zeros(i, 2))
+    return torch.cat(parts).view(-1, 3), torch.stack(parts[::2])
+
+
+def scalars_padded(x: Tensor) -> Tensor:
+    return torch.nn.utils.rnn.pad_sequence([x[i].sum() for i in range(x.shape[0])])
+
+
 SHORT = "x: [n, m]"
 RANGES = [
     Case(every_second_gathered, "x: [b, n, 2]", refuses=True),
@@ -816,7 +913,22 @@ RANGES = [
         up_to_another, kept_by_numbers, kept_from_three_on, kept_below_another, kept_and_taken,
         growing_constants, reduced,
     )),
-    *(Case(f, SHORT, ("1 <= n",)) for f in (shortened, counted_up)),
+    *(Case(f, SHORT, ("1 <= n",)) for f in (
+        shortened, counted_up, doubled_and_shortened, shortened_after_a_break,
+    )),
+    *(Case(f, SHORT, refuses=True) for f in (
+        rows_by_number, shortened_to_nothing, shortened_twice, pieces_but_one, from_nothing_on,
+        scalars_padded,
+    )),
+    Case(blocks_of_blocks, SHORT, summarised=False),
+    *(Case(rows_on_the_diagonal, f"x: [{sizes}]", summarised=False, refuses=True) for sizes in (
+        "n", "n, m", "n, m, 2", "n, m, 2, 2",
+    )),
+    *(Case(f, SHORT, summarised=False, refuses=True) for f in (
+        third_of_a_dict, first_of_a_dict_from_one_on, third_of_a_dict_or_none,
+    )),
+    Case(left_at_three, SHORT, summarised=False),
+    Case(refused_from_three_on, SHORT, ("1 <= n",), summarised=False, refuses=True),
     Case(counted_down, SHORT, ("1 <= n",), refuses=True),
     Case(left_early, SHORT, ("1 <= n <= 30",), summarised=False, upto=6),
     Case(from_one, refuses=True),

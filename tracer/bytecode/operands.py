@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import CodeType, FrameType, MemberDescriptorType
 from typing import Any, Final
 
-from .codes import instructions, per_code
+from .codes import following, instructions, per_code
 
 _PLAIN: Final = (dict, list, tuple)
 """Types whose members are read: a subclass might compute them."""
@@ -75,6 +75,27 @@ def searched(frame: FrameType, offset: int) -> Any:
         return _read(frame, container)
     except _NoContainer:
         return None
+
+
+def key_of_pairs(frame: FrameType) -> int | None:
+    """Returns the number that the frame looks up in the dict that its current call makes, and then drops, as
+    in `dict(pairs)[7]`; else None.
+    """
+    code, call = frame.f_code, frame.f_lasti
+    if instructions(code)[call].opname == "PRECALL":  # where Python 3.11 makes calls that it knows
+        call = following(code, call)
+    made, lookup = expression(code, call), expression(code, following(code, following(code, call)))
+    match made, lookup:
+        case ast.Call(args=[_], keywords=[]), ast.Subscript(value=whole, slice=ast.Constant(int(key))):
+            return key if ast.dump(whole) == ast.dump(made) and _is_dict(frame, made.func) else None
+    return None
+
+
+def _is_dict(frame: FrameType, node: ast.expr) -> bool:
+    try:
+        return _read(frame, node) is builtins.dict
+    except _NoContainer:
+        return False
 
 
 def _read(frame: FrameType, node: ast.expr) -> Any:

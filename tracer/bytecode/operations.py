@@ -20,6 +20,7 @@ import torch
 
 from ..host.modules import buffers_of, children_of, parameters_of
 from .codes import instructions
+from .operands import expression
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -68,6 +69,15 @@ def failed(trace: TracebackType) -> Operation | None:
         return None
 
 
+def called(frame: FrameType) -> Any:
+    """Returns the function that the frame's current instruction calls; None where it is not known."""
+    node = expression(frame.f_code, frame.f_lasti)
+    try:
+        return _Scope(frame).value(node.func) if isinstance(node, ast.Call) else None
+    except _NotLookedUp:
+        return None
+
+
 def _instruction(trace: TracebackType) -> str:
     return instructions(trace.tb_frame.f_code)[trace.tb_lasti].opname
 
@@ -95,6 +105,12 @@ def _node(trace: TracebackType) -> ast.AST | None:
     return statements[0] if len(statements) == 1 else None
 
 
+class Part(NamedTuple):
+    """A part of a tensor, of any rank."""
+
+    whole: torch.Tensor
+
+
 class _NotLookedUp(Exception):
     """Raised where an operand cannot be looked up again without running code of the program's."""
 
@@ -119,6 +135,8 @@ class _Scope:
                 return found
             case ast.Attribute(value=of, attr=name):
                 return _attribute(self.value(of), name)
+            case ast.Subscript(value=of) if isinstance(whole := self.value(of), torch.Tensor):
+                return Part(whole)
             case ast.List(elts=members):
                 return [*self.values(members)]
             case ast.Tuple(elts=members):

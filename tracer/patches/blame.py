@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import torch
 
-from ..bytecode.operations import HANDING_ON, OPERATORS, Operation, failed, innermost, is_raised
+from ..bytecode.operations import HANDING_ON, OPERATORS, Operation, Part, failed, innermost, is_raised
 from ..bytecode.origins import REFUSALS, is_inner, is_of_package, is_of_rules
 from ..host.operators import is_operator
 from ..host.tensors import overrides_off
@@ -122,17 +122,28 @@ def _is_python(function: Any) -> bool:
 
 
 def _is_refused(operation: Operation) -> bool:
-    """Returns whether plain values of the same types are refused by their types.
+    """Returns whether plain values of the same types are refused by their types, whatever the rank of
+    parts of tensors is.
 
     Only functions are tried that have no other effect than their result.
     """
-    function, args, kwargs = operation
+    function = operation.function
     method = isinstance(function, MethodDescriptorType) and function.__objclass__ in torch.Tensor.__mro__
     if not (function in _PURE or is_operator(function) or method):
         return False
+    return all(_is_refused_with(operation, rank) for rank in _RANKS)
+
+
+_RANKS: Final = range(3)
+"""Tensors of rank 0 may be taken for numbers, and those of rank 1 for lists of them."""
+
+
+def _is_refused_with(operation: Operation, rank: int) -> bool:
     try:
+        args = [_plain(value, rank) for value in operation.args or ()]
+        kwargs = {name: _plain(value, rank) for name, value in operation.kwargs.items()}
         with overrides_off():
-            function(*map(_plain, args or ()), **{name: _plain(value) for name, value in kwargs.items()})
+            operation.function(*args, **kwargs)
     except TypeError:
         return True
     except (_NotPlain, *REFUSALS):
@@ -151,14 +162,18 @@ class _NotPlain(Exception):
     """Raised where no plain value of the same type is known."""
 
 
-def _plain(value: Any) -> Any:
-    """Returns a value of the same type without sizes and data; tensors are on the meta device."""
+def _plain(value: Any, rank: int) -> Any:
+    """Returns a value of the same type without sizes and data, and a part of a tensor with this rank; tensors
+    are on the meta device.
+    """
     kind = type(value)
+    if kind is Part and type(value.whole) in (torch.Tensor, torch.nn.Parameter, SymbolicTensor):
+        return torch.empty((1,) * rank, dtype=value.whole.dtype, device="meta")
     if isinstance(value, SymbolicTensor) and kind is not SymbolicTensor:
         raise _NotPlain
     if isinstance(value, torch.Tensor):
-        rank = getattr(getattr(value, "value", None), "rank", None) if kind is SymbolicTensor else value.dim()
-        return torch.empty((1,) * (rank or 0), dtype=value.dtype, device="meta")
+        own = getattr(getattr(value, "value", None), "rank", None) if kind is SymbolicTensor else value.dim()
+        return torch.empty((1,) * (own or 0), dtype=value.dtype, device="meta")
     if kind in _PLAIN:
         return _PLAIN[kind]
     if kind is Sizes:
@@ -166,11 +181,11 @@ def _plain(value: Any) -> Any:
     if isinstance(value, TypeStandIn):
         return value.real
     if kind in (list, tuple, torch.Size):
-        return kind(map(_plain, value))
+        return kind(_plain(part, rank) for part in value)
     if kind is dict:
-        return {key: _plain(part) for key, part in value.items()}
+        return {key: _plain(part, rank) for key, part in value.items()}
     if kind is slice:
-        return slice(_plain(value.start), _plain(value.stop), _plain(value.step))
+        return slice(*(_plain(part, rank) for part in (value.start, value.stop, value.step)))
     if kind in _THEMSELVES:
         return value
     raise _NotPlain

@@ -37,7 +37,7 @@ from ..summaries.loops import Loops
 from ..summaries.merging import Calls
 from ..values.keys import MOST, beside, digits, length, missing, names_module
 from ..values.numbers import Real, Size
-from ..values.sequences import Lazy, iterate, lazy, makes_list, times
+from ..values.sequences import Lazy, iterate, lazy, makes_list, takes_blocks, times
 from ..values.symbolic import SymbolicTensor
 from ..values.texts import Message, matters
 from .subject import Assignment, BranchDecision
@@ -46,6 +46,8 @@ FEW = 8
 """The greatest divisor whose values are distinguished."""
 MAX_VALUES = 16
 """At most this many values of a size that is needed as a number are tried, each on a path of its own."""
+MOST_SKIPPED = 64
+"""Numbers of elements from this one on are tried as examples of them come."""
 GREATEST = 1 << 20
 """A greater value is not tried: a program that repeats something so often would be run for hours."""
 
@@ -165,12 +167,32 @@ class Decisions(Recorder):
                 return value
         return self.give_up(f"{term} is needed as a number; {MAX_VALUES} values of it were tried")
 
+    def few(self, term: Term) -> tuple[int, bool]:
+        """Returns the value of a number of elements, 0 for a negative one, and True; or a less number, and
+        False, on the last path. Each value is tried on a path of its own.
+        """
+        low = max(interval(term, self.generator.bounds.ranges)[0], 0)
+        if self.loops.supposing or self.loops.varies(term) or low > MAX_VALUES:
+            return self.number(term), True
+        self.loops.forget_none(symbols(term))
+        if (fails := self.fails_on(symbols(term))) is not None:
+            fails()
+        bounded(self.generator, term)
+        value, tried = int(low), 0
+        while tried < MAX_VALUES and value < MOST_SKIPPED:
+            here, step = eq(term, value) if value else le(term, 0), len(self._made)
+            if here is True or (here is not False and self._branch(here, value)):
+                return value, True
+            tried += len(self._made) > step and not self._made[-1].forced
+            value += 1
+        return (value, False) if tried == MAX_VALUES else (self.number(term), True)
+
     def place(self, term: Term, frame: FrameType) -> int:
         """Returns the value of a size where this frame needs it.
 
         Where it is an index of a list, one number beyond each end represents all others there.
         """
-        if makes_list(frame):
+        if makes_list(frame) or takes_blocks(frame):
             return 0
         most = None if self.loops.supposing or self.loops.varies(term) else length(frame)
         if most is not None and self.truth(ge(term, most)):
@@ -385,6 +407,8 @@ class Decisions(Recorder):
                     self.calls.fork()
                     loops.notes_test(formula)
                 self.forks.append((*self._made, BranchDecision(False, False, value, formula)))
+            elif forced and value is None:
+                loops.notes_test(formula, is_news=False)
         self._made.append(decision)
         condition = Condition(
             formula, decision.taken, here(self.names), decision.forced, caught=self._catching

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from itertools import permutations
 from typing import Any, Final
 
-from ...constraints.ir.language import Tensor
+from ...constraints.ir.language import Layout, Tensor
 from ...constraints.ir.program import Node
 from ...constraints.terms.dims import (
     Apply,
@@ -405,8 +405,11 @@ def _symbols_in(cell: Cell) -> frozenset[str]:
 
 def _pairs(one: Cell, other: Cell) -> Iterator[tuple[Dim, Dim] | None]:
     """Yields the sizes of one object with the corresponding ones of another; None where the objects do not
-    correspond.
+    correspond. Whatever is known of the elements of one holds of another without elements.
     """
+    if _is_empty(other) and one.fixed[:-1] == other.fixed[:-1]:
+        yield from zip(_shape(one), _shape(other), strict=True)
+        return
     if one.fixed != other.fixed and one.fixed[0] == "tensor":
         other = weakened(other, one.fixed[-1] is not None)
     same = one.fixed == other.fixed and len(one.dims) == len(other.dims)
@@ -416,6 +419,16 @@ def _pairs(one: Cell, other: Cell) -> Iterator[tuple[Dim, Dim] | None]:
     yield from zip(one.dims, other.dims, strict=True)
     for a, b in zip(one.children, other.children, strict=True):
         yield from _pairs(a, b)
+
+
+def _is_empty(cell: Cell) -> bool:
+    """Returns whether it is a contiguous tensor without elements."""
+    return cell.fixed[0] == "tensor" and cell.fixed[3] is Layout.CONTIGUOUS and 0 in _shape(cell)
+
+
+def _shape(cell: Cell) -> tuple[Dim, ...]:
+    """Returns the shape in the cell of a tensor."""
+    return cell.dims[: cell.fixed[2]]
 
 
 class _Join:

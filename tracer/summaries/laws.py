@@ -3,10 +3,10 @@
 A law is guessed from two states, one iteration apart, and checked against the state that any iteration
 leaves, which may weaken it. There are four laws of a cell: `Stated` gives its dims, `Runs` the numbers of
 equal neighbours in a list, `Grows` bounds of a number, and `Appends` states of a list only that iterations
-add elements at its end. `Stated` takes dims whose changes rise evenly as quadratic in k, and drops strides
-that differ from it, and a number whose changes are not understood, which the program must not use then. A
-number that grows by different amounts in different iterations, such as a count of matches, becomes `Grows`;
-a list that is no longer made of runs, `Appends`.
+add elements at its end. `Stated` takes dims whose changes rise evenly as quadratic in k, and sizes that fall
+to 0 as the greater of 0 and a linear dim; it drops strides that differ from it, and a number whose changes
+are not understood, which the program must not use then. A number that grows by different amounts in different
+iterations, such as a count of matches, becomes `Grows`; a list that is no longer made of runs, `Appends`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from ...constraints.terms.dims import Dim, substitute, sym, symbols
+from ...constraints.terms.dims import Apply, Dim, Term, maximum, substitute, sym, symbols
 from .cells import REAL, SEQUENCES, Cell, runs, weakened
 
 
@@ -209,12 +209,28 @@ def guess(
         raise Unlike(before.trail)
     pairs = (guess(a, b, k, first, known, data) for a, b in zip(old.children, new.children, strict=True))
     children, seen = tuple(zip(*pairs, strict=True)) or ((), ())
+    is_size = before.fixed[0] == "tensor"
     dims = tuple(
-        d if known.equal(d, e) else d + (known.simplified(e) - known.simplified(d)) * (sym(k) - first)
+        d if known.equal(d, e) else _line(known.simplified(d), known.simplified(e), sym(k) - first, is_size)
         for d, e in zip(old.dims, new.dims, strict=True)
     )
     law = Runs(before, dims, children) if by_runs else Stated(before, dims, children, weak)
     return law, replace(new, children=seen)
+
+
+def _line(d: Dim, e: Dim, steps: Dim, is_size: bool) -> Dim:
+    """Returns d + (e - d) * steps; of a size that falls to 0 and stays there, max(u + c * steps, 0)."""
+    u, v = _unclamped(d), _unclamped(e)
+    falls = (u != d or is_size) and v != e and isinstance(v - u, int)
+    return maximum(u + (v - u) * steps, 0) if falls else d + (e - d) * steps
+
+
+def _unclamped(dim: Dim) -> Dim:
+    """Returns u for the dim max(u, 0); any other dim as it is."""
+    match dim:
+        case Term(terms=(((Apply(op="max", args=(u, v)),), 1),)) if 0 in (u, v):
+            return v if u == 0 else u
+    return dim
 
 
 def gathered(cell: Cell, known: Knowledge) -> Cell:
@@ -301,7 +317,8 @@ class LawCheck:
         """Returns the law with dims of these positions that grow by s + t * k in iteration k, where the law
         made them grow by a fixed amount; and the positions of the others.
 
-        Such a dim is d + s * (k - p) + t * (k * (k - 1) - p * (p - 1)) / 2 before iteration k, with d before
+        A size that falls to 0 and stays there is the greater of 0 and the linear one. Any other
+        such dim is d + s * (k - p) + t * (k * (k - 1) - p * (p - 1)) / 2 before iteration k, with d before
         iteration p. Whether the next iteration satisfies that is checked when it has run.
         """
         if self.made:
@@ -311,12 +328,19 @@ class LawCheck:
         for i in places:
             start, old, linear = starts[i], before[i], dims[i]
             assert start is not None and old is not None and linear is not None
+            if law.cell.fixed[0] == "tensor" and self._falls(linear, found.dims[i]):
+                dims[i] = maximum(linear, 0)
+                continue
             grown = self.known.simplified(found.dims[i]) - old
             s, t = substitute(grown, {self.k: 0}), self._change(grown)
             fixed = self.k not in symbols(self._change(linear)) | symbols(t)
             if fixed and t != 0 and self.own.isdisjoint(symbols(s) | symbols(t)):
                 dims[i] = start + s * (k - p) + t * (k * (k - 1) - p * (p - 1)) // 2
         return replace(law, dims=(*dims,)), {i for i in places if dims[i] is law.dims[i]}
+
+    def _falls(self, linear: Dim, found: Dim) -> bool:
+        """Returns whether a size is what a dim says, or 0 where that is negative."""
+        return self.known.equal(found, maximum(substitute(linear, {self.k: self.value}), 0))
 
     def _runs(self, law: Law, found: Cell) -> tuple[Law, Cell]:
         by_runs, expected = gathered(found, self.known), law.at(self.k, self.value)

@@ -102,7 +102,7 @@ class Loop(Summarised):
         self._frames: tuple[FrameType, ...] = ()
         self._elements: Iterator[Any] | None = None
         self._iterated: Any = None
-        """The iterator that the last of the frames is stepping, or the frame of that iterator."""
+        """The iterator that the list comprehension is stepping, or the frame of that iterator."""
         self.gathers: FrameType | None = None
         """The frame that runs the list comprehension which consumes the loop, and whose list no code can
         access until it ends.
@@ -166,7 +166,8 @@ class Loop(Summarised):
         self.called = {function_of(f.f_code): f.f_globals for f in frames}
         self.called.update(self.loops.plans.called(self.site))
         self.gathers = frames[-1] if comprehension(frames[-1]) else None
-        self._iterated = frames[-2] if len(frames) > 1 else handle
+        if self.gathers is not None:  # else a `break` has to release the handle
+            self._iterated = frames[-2] if len(frames) > 1 else handle
         self.index = self.run.index(target(frame))
         return self._iterations(self.count, peeled)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any, Final
 
-from ...constraints.terms.dims import Dim, Term, floordiv
+from ...constraints.terms.dims import Dim, Term, floordiv, substitute, sym
 from ...constraints.terms.formula import Compare, Formula, ge
 from ..bytecode.loops import begins_while, continues_while
 from ..bytecode.origins import is_of_package
@@ -22,6 +22,7 @@ from .plans import Plans, Repetition, Site
 
 MANY_TIMES: Final = 1000
 """A `while` is taken for one without end if its test holds so often, at all sizes of a path."""
+_UNDIVIDED: Final = "#undivided"
 
 
 def _asking() -> FrameType | None:
@@ -105,11 +106,22 @@ class Loops(Active):
             return None
         if not asking(test):
             return False
-        count = self.run.simplified(floordiv(test.term, -step) + 1) if self.run.certain(ge(-step, 1)) else 0
+        falls = self.run.certain(ge(-step, 1))
+        count = self.run.simplified(floordiv(self._term(test), -step) + 1) if falls else 0
         if isinstance(count, int):
             return True
         loop = Loop(self.run, Lazy(self.run, count, lambda k: True), site, frame)
         return self._begin(loop, frame, peeled).goes_on(True)
+
+    def _term(self, test: Compare) -> Dim:
+        """Returns the term of a test as the program compares it: `2*n > 4` is the formula `n - 3 >= 0`, and
+        has the term `2*n - 5`. A symbol with the coefficient 1 keeps it from being divided.
+        """
+        compared, simplified = self.run.compared, self.run.generator.equations.simplify_formula
+        if compared is None or simplified(compared.formula()) != test:
+            return test.term
+        whole = simplified(compared.formula(sym(_UNDIVIDED)))
+        return substitute(whole.term, {_UNDIVIDED: 0}) if isinstance(whole, Compare) else test.term
 
     def _begin(self, loop: Loop, frame: FrameType, peeled: int) -> Loop:
         self._whiles.setdefault(id(frame), {})[loop.site] = loop
@@ -123,11 +135,11 @@ class Loops(Active):
         loop = None if body is None else self._whiles[id(frame)].get(Site(frame.f_code, body))
         return loop if isinstance(loop, Descent) else None
 
-    def notes_test(self, test: Formula | None) -> None:
+    def notes_test(self, test: Formula | None, is_news: bool = True) -> None:
         """Notes if a `while` tests, after an iteration, a term that has changed as it did in the iteration
-        before.
+        before. A test whose outcome is no news counts only if an earlier one of this `while` was.
         """
-        if not isinstance(test, Compare) or self.watches:
+        if not isinstance(test, Compare) or self.watches or not (is_news or self._tests):
             return
         frame = _asking()
         place = None if frame is None else begins_while(frame)
@@ -137,15 +149,18 @@ class Loops(Active):
         if body is None:
             return
         site = Site(frame.f_code, body)
-        before = self._tests.get((id(frame), site))
-        self._tests[id(frame), site] = test.term
-        step = 0 if before is None else test.term - before
+        before, term = self._tests.get((id(frame), site)), self._term(test)
+        if before is None and not is_news:
+            return
+        self._tests[id(frame), site] = term
+        step = 0 if before is None else term - before
         alone = place[1] and test.op == ">="
         if before is not None and site not in self.plans.repetitions and (alone or isinstance(step, Term)):
             raise self.fails(Repetition(site, step))
 
     def ends(self, test: Formula) -> None:
         """Ends the run in a `while` whose iterations change nothing of what its test asks of sizes."""
+        self.notes_test(test, is_news=False)
         self._again[test] += 1
         if self._again[test] % MANY_TIMES:
             return

@@ -24,7 +24,7 @@ from ...constraints.terms.formula import Formula
 from ...constraints.terms.intervals import EVERYTHING, Ranges, interval
 from ..bytecode.conclusive import is_checked
 from ..host.interpreter import frame_above
-from ..recorder import Recorder
+from ..recorder import Compared, Recorder
 from .floats import (
     LARGEST,
     OPERATORS,
@@ -218,7 +218,7 @@ def _comparison(
         dim = dim_of(other)
         if dim is None or (type(other) is Size and other.run is not self.run):
             return other_kind
-        formula = over_dims(self.term, dim)
+        formula, self.run.compared = over_dims(self.term, dim), Compared(over_dims, self.term, dim)
         if is_checked(frame_above(1)) and not isinstance(formula, bool):
             self.run.require(formula, f"the program checks that {formula}")
             return True

@@ -39,8 +39,8 @@ from ...constraints.terms.formula import Formula, all_of, eq, free_symbols, ge, 
 from ...constraints.terms.rows import place_of
 from ...constraints.terms.sums import summed
 from ..bytecode.codes import instruction, instructions
-from ..bytecode.operands import expression
-from ..bytecode.operations import hands_on
+from ..bytecode.operands import expression, key_of_pairs
+from ..bytecode.operations import called, hands_on
 from ..bytecode.origins import here
 from ..host.interpreter import frame_above, set_type
 from ..host.operators import pad_sequence
@@ -69,6 +69,8 @@ class Lazy:
     at: At
     same: bool = False
     """Whether the elements are known to be tensors of one shape."""
+    start: Dim | None = None
+    """The number in the first of the pairs that `enumerate` makes; None for other elements."""
 
     def __iter__(self) -> Iterator[Any]:
         return iterate(self, frame_above(1))
@@ -90,12 +92,18 @@ class Lazy:
         return [*self.all()][key] if type(key) is slice else self.at(_index(self.run, key, self.count))
 
     def all(self) -> Iterator[Any]:
-        """Yields the elements, after `count` has become a number of at most MOST."""
-        count = int(size(self.run, self.count))
+        """Yields the elements, after `count` has become a number of at most MOST.
+
+        On a path where it is greater than the numbers that are tried, the first elements are yielded: the
+        program may refuse one of them, or `break`.
+        """
+        whole = self.run.simplified(self.count)
+        count, is_all = (whole, True) if isinstance(whole, int) else self.run.few(whole)
         if count > MOST:
             self.run.give_up(f"{count} iterations are too many to follow")
-        for k in builtins.range(count):
-            yield self.at(k)
+        yield from (self.at(k) for k in builtins.range(count))
+        if not is_all:
+            self.run.give_up(f"{whole} is needed as a number; {count} values of it were tried")
 
 
 def length(lazy: Lazy) -> Any:
@@ -106,18 +114,32 @@ def length(lazy: Lazy) -> Any:
 
 @hands_on
 def _index(run: Recorder, key: Any, count: Dim) -> Dim:
-    """Returns an index counted from the front.
+    """Returns an index counted from the front, which is required to be in range.
 
-    Raises IndexError, as the program would, where it is out of range.
+    Raises IndexError, as the program would, where it is certainly not.
     """
     at = dim_of(key)
     if at is None:
         raise TypeError(f"list indices must be integers or slices, not {type(key).__name__}")
     if not run.truth(ge(at, 0)):
         at = at + count
-    if not run.truth(all_of((ge(at, 0), lt(at, count)))):
-        raise IndexError("list index out of range")
+    _requires(run, all_of((ge(at, 0), lt(at, count))), "list index out of range", IndexError)
     return at
+
+
+@hands_on
+def _requires(run: Recorder, formula: Formula, reason: str, error: type[Exception]) -> None:
+    """Requires the formula, and raises the error where it certainly does not hold."""
+    if run.judged(formula) is Answer.NEVER:
+        raise error(reason)
+    run.require(formula, reason, error)
+
+
+@hands_on
+def _pair(value: Lazy, start: Dim, key: int) -> Iterator[Any]:
+    """Yields the one pair that a dict of the pairs is made for."""
+    _requires(value.run, all_of((le(start, key), lt(key - start, value.count))), str(key), KeyError)
+    yield value.at(key - start)
 
 
 def lazy(value: Any) -> Lazy | None:
@@ -178,10 +200,14 @@ def iterate(value: Lazy, frame: FrameType) -> Iterator[Any]:
         return value.run.iterator(value, frame)
     if makes_list(frame):
         return _into_list(value)
+    if takes_blocks(frame):
+        return itertools.chain.from_iterable(map(_blocks, physical(symbolic_list(value))))
     if step.opname == "UNPACK_SEQUENCE":
         if not value.run.truth(eq(value.count, step.argval)):
             raise ValueError(f"{step.argval} values are unpacked from {value.count}")
         return (value.at(k) for k in builtins.range(step.argval))
+    if value.start is not None and (key := key_of_pairs(frame)) is not None:
+        return _pair(value, value.start, key)
     if step.opname == "UNPACK_EX":
         return _unpacked(value, step.argval % 256, step.argval // 256)
     return value.all()
@@ -203,6 +229,13 @@ def makes_list(frame: FrameType) -> bool:
     if instruction(frame).opname != "LIST_EXTEND":
         return False
     return type(expression(frame.f_code, frame.f_lasti)) is ast.List
+
+
+def takes_blocks(frame: FrameType) -> bool:
+    """Returns whether the elements are all that the frame passes to a call: `torch.block_diag(*x)`. Then
+    Python takes the length for a hint.
+    """
+    return instruction(frame).opname == "CALL_FUNCTION_EX" and called(frame) is torch.block_diag
 
 
 def _into_list(value: Lazy) -> Iterator[Any]:
@@ -802,7 +835,7 @@ def _padded(value: Any) -> tuple[list[Any], tuple[Dim, ...]] | None:
     if type(longest) is not SymbolicTensor or not isinstance(longest.value, Tensor) or _has_row(longest):
         return None
     first = member.at(0).value
-    alike = isinstance(first, Tensor) and first.rank == longest.value.rank > 0
+    alike = isinstance(first, Tensor) and first.rank == longest.value.rank
     return ([longest], (member.count,)) if alike and first.shape[1:] == longest.value.shape[1:] else None
 
 
@@ -914,6 +947,26 @@ def _total(member: Repeated, axis: int) -> Dim | None:
     return None if shape is None else summed(shape[axis], k, member.count)
 
 
+def _blocks(member: Any) -> Iterable[Any]:
+    """Returns, in place of the blocks of a diagonal, one as high as all of them, and as wide; a number counts
+    as `[1, 1]`, a vector as a row.
+    """
+    if type(member) is not Repeated:
+        return [member]
+    if not member.run.truth(ge(member.count, 1)):
+        return []
+    one = member.at(0)
+    if type(one) is SymbolicTensor and isinstance(one.value, Tensor) and not _has_row(one):
+        shape, n = one.value.shape, member.count
+        if len(shape) > 2:
+            return [one]  # which is refused
+        sizes = (n * size if member.alike else _total(member, axis) for axis, size in enumerate(shape))
+        known = (*(n,) * (2 - len(shape)), *(found for found in sizes if found is not None))
+        if len(known) == 2:
+            return [_carried(one, known)]
+    return _one_by_one([member])
+
+
 def _has_row(x: torch.Tensor) -> bool:
     """Returns whether the rank is unknown."""
     value = x.value if isinstance(x, SymbolicTensor) else None
@@ -986,7 +1039,7 @@ def symbolic_enumerate(iterable: Any, start: Any = 0) -> Any:
         return builtins.enumerate(iterable, start)
     run, first = found.run, dim_of(operator.index(start) if type(start) is not Size else start)
     assert first is not None
-    return Lazy(run, found.count, lambda k: (size(run, k + first), found.at(k)))
+    return Lazy(run, found.count, lambda k: (size(run, k + first), found.at(k)), start=first)
 
 
 @hands_on
