@@ -245,7 +245,7 @@ class Places:
         over = self.written_over(ref, time)
         if over is None and not self.is_as_made(ref, time):
             return None
-        key = ref, place, over and over.time
+        key = ref, place, over.time if over else None
         if key not in self._found:
             made = over or made
             found = None if over else _plainly(value, place)

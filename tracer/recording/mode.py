@@ -36,12 +36,12 @@ class Mode(TorchFunctionMode):
         self.constructors = Constructors(run)
 
     def __enter__(self) -> Mode:
-        self.constructors.__enter__()
+        self.constructors.__enter__()  # type: ignore[no-untyped-call]
         return super().__enter__()  # type: ignore[no-untyped-call, no-any-return]
 
     def __exit__(self, *error: Any) -> None:
         super().__exit__(*error)  # type: ignore[no-untyped-call]
-        self.constructors.__exit__(*error)
+        self.constructors.__exit__(*error)  # type: ignore[no-untyped-call]
         self.writes.undo()
 
     @hands_on
@@ -120,7 +120,7 @@ class Mode(TorchFunctionMode):
         return tensor.dim() > 0 and id(tensor) in self.run.subject.parameters
 
 
-class Constructors(TorchDispatchMode):
+class Constructors(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Catches what the types of tensors make of sizes, `torch.Tensor(n, 3)`, `torch.FloatTensor(n)`: they are
     no torch functions.
     """
@@ -128,7 +128,7 @@ class Constructors(TorchDispatchMode):
     supports_higher_order_operators = True
 
     def __init__(self, run: Operators) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.run = run
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

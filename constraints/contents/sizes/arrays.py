@@ -67,7 +67,7 @@ class Arrays:
         value, over = self.places.program.value(ref), self.places.written_over(ref, time)
         if not isinstance(value, Tensor) or (over is None and not self.places.is_as_made(ref, time)):
             raise NotComputed
-        key, made = (ref, over and over.time), over or self.places.program.made(ref)
+        key, made = (ref, over.time if over else None), over or self.places.program.made(ref)
         if key not in self._found:
             shape = self.shape(value)
             alike = Sameness.NO if made is None else alike_in(self.places, made)

@@ -137,10 +137,10 @@ def _is_fixed(call: EndsCall, items: Sequence[Any]) -> bool:
     """Returns whether an index is a slice of a vector that is the same for all n, as is the vector's size."""
     match items:
         case (Slice(start, stop, int() | None),) if call.tail.is_fixed(product(call.operand().shape)):
-            ends = (part for part in (start, stop) if part is not None)
-            return call.tail.begins_there and all(
-                _is_beyond(call, end) or call.tail.is_fixed(end) for end in ends
-            )
+            ends = [end for end in (start, stop) if isinstance(end, int | Term)]
+            fixed = (_is_beyond(call, end) or call.tail.is_fixed(end) for end in ends)
+            known = len(ends) + [start, stop].count(None) == 2
+            return known and call.tail.begins_there and all(fixed)
     return False
 
 

@@ -77,7 +77,7 @@ class Tail:
         value, over = self.places.program.value(ref), self.places.written_over(ref, time)
         if not isinstance(value, Tensor) or (over is None and not self.places.is_as_made(ref, time)):
             raise NotComputed
-        key = ref, over and over.time
+        key = ref, over.time if over else None
         if key not in self._found:
             self._found[key] = self._of(ref, value, time, over)
         return self._found[key]
