@@ -30,7 +30,7 @@ from .indices import (
 from .laws.arithmetic import require_exact
 from .laws.calls import CASTS, NamedCall, of_number
 from .laws.makers import drawn_between
-from .masks import number_of_true, one_value
+from .masks import number_of_true, one_dim, one_value
 from .values import extremes_of, of, pieces_of
 
 Named = Mapping[str, Any]
@@ -76,7 +76,6 @@ BAGS: Final = frozenset("embedding_bag _embedding_bag".split())
 CHECKED: Final[Mapping[str, tuple[str, ...]]] = {
     "multinomial": ("input",),
     "searchsorted": ("sorter",),
-    **dict.fromkeys("ctc_loss _ctc_loss".split(), ("input_lengths", "target_lengths")),
     **dict.fromkeys(BAGS, ("offsets",)),
     "segment_reduce": ("lengths", "offsets"),
     "_pack_padded_sequence": ("lengths",),
@@ -89,8 +88,12 @@ CHECKED: Final[Mapping[str, tuple[str, ...]]] = {
     ),
 }
 """For each operator the operands that it may refuse for reasons that are not tracked."""
-DECOMPOSITIONS: Final = frozenset("cholesky linalg_cholesky".split())
+DECOMPOSITIONS: Final = frozenset(
+    "cholesky linalg_cholesky cholesky_inverse inverse linalg_inv linalg_solve linalg_tensorsolve "
+    "linalg_lu_factor linalg_eigh linalg_svd".split()
+)
 """Operators that take an identity matrix."""
+LENGTHS: Final = ("input_lengths", "target_lengths")
 INVERTING: Final = frozenset(
     "inverse linalg_inv cholesky linalg_cholesky cholesky_inverse linalg_solve linalg_lu_factor".split()
 )
@@ -100,6 +103,7 @@ CHANCES: Final = frozenset("multinomial bernoulli bernoulli_ binary_cross_entrop
 REFUSING: Final[Mapping[str, tuple[str, ...]]] = {
     **{op: tuple(name for name, _, _ in operands) for op, operands in RANGES.items()},
     **CHECKED,
+    **dict.fromkeys("ctc_loss _ctc_loss".split(), LENGTHS),
     **dict.fromkeys((*ASSERTING, "histc", "histogram"), ("input",)),
     **dict.fromkeys("floor_divide remainder fmod".split(), ("other",)),
     "pow": ("exponent",),
@@ -179,6 +183,8 @@ def _require_operands(c: Context, op: str, named: Named, result: Any) -> None:
         _require_strides(c, named["sizes"])
     if op == "masked_scatter":
         _require_enough(c, named["mask"], named["source"], result)
+    if op in ("ctc_loss", "_ctc_loss"):
+        _require_lengths(c, op, named)
     for name in CHECKED.get(op, ()):
         _doubt(c, op, named.get(name))
         if op in INVERTING and isinstance(matrix := named.get(name), Tensor) and matrix.elements is None:
@@ -246,11 +252,29 @@ def _require_enough(c: Context, mask: Tensor, source: Tensor, result: Any) -> No
     count = number_of_true(mask) if same is None else same * mask.numel
     new = result.rank - mask.rank if isinstance(result, Tensor) else -1
     if count is None or new < 0 or mask.shape != result.shape[new:]:
-        _doubt(c, "masked_scatter", mask)
+        _doubt(c, "masked_scatter", mask, ge(source.numel, product(result.shape)))
     else:
         count = count * product(result.shape[:new])
         reason = f"masked_scatter puts {source} into the places of {count} true elements"
         c.require(le(count, source.numel), reason)
+
+
+def _require_lengths(c: Context, op: str, named: Named) -> None:
+    """Requires that lengths lie between 0 and the steps, or classes, that there are; those of targets that
+    follow one another add up to all of them.
+    """
+    targets = named["targets"]
+    for name, most in zip(LENGTHS, (named["log_probs"].shape[0], targets.shape[-1]), strict=True):
+        lengths = named[name]
+        if not isinstance(lengths, Tensor):
+            continue
+        _require_between(c, op, lengths, 0, most)
+        if name == "target_lengths" and targets.rank == 1:
+            if (same := one_dim(lengths)) is None:
+                _doubt(c, op, lengths)
+            else:
+                reason = f"ctc_loss takes {lengths.numel} times {same} classes, not {targets}"
+                c.require(eq(same * lengths.numel, most), reason)
 
 
 def _require_strides(c: Context, sizes: Tensor) -> None:
@@ -269,15 +293,17 @@ def _require_strides(c: Context, sizes: Tensor) -> None:
     approximate(c, "64 bits may not hold the strides of a tensor of so many sizes", fine)
 
 
-def _doubt(c: Context, op: str, operand: Any) -> None:
+def _doubt(c: Context, op: str, operand: Any, fine: Formula = False) -> None:
     """Marks the call as approximate, since the operator may refuse elements that sizes decide, unless they
-    are plainly valid.
+    are plainly valid. All are valid at the sizes in `fine`.
     """
     if not isinstance(operand, Tensor) or operand.elements is None or _is_fine(op, operand):
         return
-    if op in DECOMPOSITIONS and (c.is_identity(operand) or _is_positive_number(c, operand)):
+    if op in DECOMPOSITIONS and operand.rank == 2 and c.is_identity(operand):
         return
-    c.approximate(f"{op} is given elements that the sizes decide, some of which it refuses", "accept")
+    if op in DECOMPOSITIONS and op != "linalg_tensorsolve" and _is_positive_number(c, operand):
+        return
+    approximate(c, f"{op} is given elements that the sizes decide, some of which it refuses", fine)
 
 
 def _is_fine(op: str, operand: Tensor) -> bool:

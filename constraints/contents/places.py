@@ -69,6 +69,8 @@ class PlacedValues(Protocol):
 
     def made(self, ref: int) -> MadeValue | None: ...
 
+    def assignment(self, time: int, ref: int) -> MadeValue | None: ...
+
     def value(self, ref: int) -> Value: ...
 
 
@@ -173,7 +175,7 @@ class Places:
         """The numbers of the nodes that write into tensors, any of which may be seen through any other."""
         self.at_least = at_least
         self.certain = certain
-        self._found: dict[tuple[int, Place], Tensor | None] = {}
+        self._found: dict[tuple[int, Place, int | None], Tensor | None] = {}
         self.extremes: dict[tuple[int, bool], Tensor | None] = {}
         """The least and the greatest elements of values that have been looked for."""
 
@@ -226,16 +228,27 @@ class Places:
         since = -1 if made is None else made.time
         return not any(since < write < time for write in self._writes)
 
+    def written_over(self, ref: int, time: int) -> MadeValue | None:
+        """Returns the last write before the call number `time`, if it is an assignment to a part of this
+        value, and the value has been made before.
+        """
+        made = self.program.made(ref)
+        since = -1 if made is None else made.time
+        last = max((write for write in self._writes if since < write < time), default=None)
+        return None if last is None else self.program.assignment(last, ref)
+
     def at(self, ref: int, place: Place, time: int, depth: int) -> Tensor | None:
         """Returns the element at a place of a value, as it is when the call number `time` is made."""
         made, value = self.program.made(ref), self.program.value(ref)
         if not isinstance(value, Tensor) or len(place) != value.rank or depth < 0:
             return None
-        if not self.is_as_made(ref, time):
+        over = self.written_over(ref, time)
+        if over is None and not self.is_as_made(ref, time):
             return None
-        key = ref, place
+        key = ref, place, over.time if over else None
         if key not in self._found:
-            found = _plainly(value, place)
+            made = over or made
+            found = None if over else _plainly(value, place)
             if made is not None and (found is None or not is_exact(found.elements)):
                 args = dict(made.node.args)
                 followed = self._of_call(made.op, args, value, place, made.place, made.time, depth)
@@ -510,7 +523,7 @@ def _items(call: PlacedCall, place: Place) -> Tensor | None:
     filled = (*items[:at], *(Slice() for _ in range(len(call.shape) - spoken)), *items[at + 1 :])
     if tensors and any(isinstance(i, int | Term) for i in filled):  # a number is a tensor of indices, too
         return None
-    rest, found, sizes = iter(place), list[Dim](), iter(call.shape)
+    rest, found, sizes, counted = iter(place), list[Dim](), iter(call.shape), list[int]()
     for item in filled:
         if item is None:
             next(rest)
@@ -521,39 +534,58 @@ def _items(call: PlacedCall, place: Place) -> Tensor | None:
                 here = _sliced_axis(call, size, item, next(rest))
             case Ref():
                 there = tuple([next(rest) for _ in call.size_of(item)])
-                here = _index(call.at(there, item), size)
+                here = _index(call.at(there, item))
+                counted.append(len(found))
             case int() | Term():
-                here = size + item if _is_negative(item) else item
+                here = item
+                counted.append(len(found))
             case _:
                 here = None
         if here is None:
             return None
         found.append(here)
-    return call.at(tuple(found))
+    return _wrapped(call, tuple(found), counted)
+
+
+def _wrapped(call: PlacedCall, place: Place, axes: Sequence[int]) -> Tensor | None:
+    """The element at a place, of which the indices along some axes count from the end where they are
+    negative.
+    """
+    if not axes:
+        return call.at(place)
+    axis, *rest = axes
+    from_end = _moved(place, axis, call.shape[axis] + place[axis])
+    return call.if_(
+        ge(place[axis], 0), lambda: _wrapped(call, place, rest), lambda: _wrapped(call, from_end, rest)
+    )
+
+
+def _assigned(call: PlacedCall, place: Place) -> Tensor | None:
+    """The number that is written into the part of a vector up to some place, or the element from before."""
+    match call.args.get("index"):
+        case Slice(None | 0, int() | Term() as stop, None | 1):
+            value = call.args.get("value")
+            if len(place) == 1 and not isinstance(value, Ref):
+                from_end = all_of((ge(-1, stop), ge(call.shape[0] + stop - 1, place[0])))
+                inside = any_of((ge(stop - 1, place[0]), from_end))
+                return call.if_(inside, lambda: call.constant(value), lambda: call.at(place))
+    return None
 
 
 def _is_mask(value: Value) -> bool:
     return not isinstance(value, Tensor) or value.dtype in ("bool", "uint8")
 
 
-def _is_negative(index: Dim) -> bool:
-    return index < 0 if isinstance(index, int) else all(factor < 0 for _, factor in index.terms)
-
-
-def _index(found: Tensor | None, size: Dim) -> Dim | None:
+def _index(found: Tensor | None) -> Dim | None:
     """Returns the index that an element is, where it is one at all sizes."""
-    if found is None or not isinstance(found.elements, Affine):
-        return None
-    index = found.elements.start
-    return size + index if _is_negative(index) else index
+    return None if found is None or not isinstance(found.elements, Affine) else found.elements.start
 
 
 def _selected(call: PlacedCall, place: Place) -> Tensor | None:
     axis, index = _axis(call.args.get("dim", 0), len(call.shape)), call.args.get("index")
     if axis is None or not isinstance(index, int | Term):
         return None
-    at = call.shape[axis] + index if _is_negative(index) else index
-    return call.at((*place[:axis], at, *place[axis:]))
+    return _wrapped(call, (*place[:axis], index, *place[axis:]), (axis,))
 
 
 def _sliced(call: PlacedCall, place: Place) -> Tensor | None:
@@ -570,8 +602,8 @@ def _chosen(call: PlacedCall, place: Place) -> Tensor | None:
     axis, index = _axis(call.args.get("dim", 0), len(call.shape)), call.args.get("index")
     if axis is None or len(call.size_of(index)) != 1:
         return None
-    at = _index(call.at((place[axis],), index), call.shape[axis])
-    return None if at is None else call.at(_moved(place, axis, at))
+    at = _index(call.at((place[axis],), index))
+    return None if at is None else _wrapped(call, _moved(place, axis, at), (axis,))
 
 
 # --- several tensors, and elements beside others -----------------------------------------------------------
@@ -849,6 +881,7 @@ LAWS: Final[Mapping[str, Law]] = {
     **dict.fromkeys(("repeat", "tile"), _tiled),
     "repeat_interleave": _repeated,
     **dict.fromkeys(("getitem", "index"), _items),
+    "setitem": _assigned,
     "select": _selected,
     **dict.fromkeys("slice narrow".split(), _sliced),
     "index_select": _chosen,

@@ -192,8 +192,6 @@ def clash(written: Region, read: Region, seated: bool = False) -> Formula | None
         meeting = all_of((meeting, one))  # what has been expanded is not looked at
     alike: Formula = False
     if len(mine) == len(theirs):
-        if mine != theirs and _has_loose_strides(written.tensor, read.tensor):
-            return None
         alike = all_of(map(partial(_same_stride, written, read), range(len(mine))))
     elif seated:
         alike = any_of(_alike_in_its_seat(written.tensor, mine, read.tensor, theirs))
@@ -227,11 +225,6 @@ def _is_settled(written: Region, read: Region, axis: int) -> bool:
     return (strides[0] == 0) == (strides[1] == 0) or all(
         step != 0 or region.kept is not None for step, region in zip(strides, (written, read), strict=True)
     )
-
-
-def _has_loose_strides(*tensors: Tensor) -> bool:
-    """Returns whether a tensor that is known as contiguous has a dim of size 1, whose stride may be any."""
-    return any(t.layout is Layout.CONTIGUOUS and 1 in t.shape for t in tensors)
 
 
 def lies_there(target: Region, value: Region, seated: bool = False) -> Formula | None:

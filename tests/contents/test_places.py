@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from typing import Any, Final
 
 import pytest
@@ -297,3 +298,36 @@ def test_what_is_written_counts(target: Callable[[Tensor], Any]) -> None:
         ran = runs(target, size)
         assert ran or not report.accepts.certain.holds(q=size), (size, report.to_text())
         assert not ran or report.accepts.holds(q=size), (size, report.to_text())
+
+
+def small_and_zero(x: Tensor) -> Tensor:
+    return torch.where(arange(n(x)) > 3, 0, arange(n(x)))
+
+
+def overwritten(x: Tensor, size: int = 9) -> Tensor:
+    kept = arange(size)
+    kept[: n(x) - 2] = 4
+    return kept
+
+
+COUNTED: Final[list[Callable[[Tensor, Tensor], Any]]] = [
+    lambda x, y: torch.ones(3)[small_and_zero(x)[n(y) - 1]],
+    lambda x, y: torch.ones(3)[small_and_zero(x)[-n(y)]],
+    lambda x, y: torch.ones(3)[small_and_zero(x).select(0, -n(y))],
+    lambda x, y: torch.ones(3)[small_and_zero(x)[torch.tensor([n(y) - 1])]],
+    lambda x, y: torch.ones(3)[small_and_zero(x)[n(y) - n(x)]],
+    lambda x, y: torch.ones(3)[torch.cat((arange(3), arange(n(x)))).index_select(0, torch.tensor([-n(y)]))],
+    lambda x, y: y[overwritten(x)[n(y) - 1]],
+    lambda x, y: y[overwritten(x)[n(x)]],
+    lambda x, y: torch.ones(6)[overwritten(x, 16)[n(y)]],
+]
+"""Programs that ask for the element at a place which counts from the end, or from the start, as sizes say."""
+
+
+@pytest.mark.parametrize("target", COUNTED)
+def test_places_count_from_either_end(target: Callable[[Tensor, Tensor], Any]) -> None:
+    report = check(target, "x: float32[q]; y: float32[r]", ("q >= 0", "r >= 0"), replay=False)
+    assert report.verdict in ("proved", "refined", "refuted") and report.accepts.exact, report.to_text()
+    for q, r in product((0, 1, 2, 3, 4, 5, 6, 9, 10, 17), repeat=2):
+        there = runs(lambda x: target(x, torch.zeros(r)), q)  # noqa: B023
+        assert report.accepts.holds(q=q, r=r) == there, (q, r, report.to_text())

@@ -131,6 +131,11 @@ def in_a_branch(rel: Tensor, x: Tensor) -> Tensor:
     return rel[positions]
 
 
+def ctc(steps: int, targets: Tensor, steps_of_each: Tensor, classes_of_each: Tensor) -> Tensor:
+    probabilities = torch.zeros(steps, n(steps_of_each), 4)
+    return F.ctc_loss(probabilities, targets.long(), steps_of_each, classes_of_each)
+
+
 EXACT: list[tuple[Callable[[Tensor, Tensor], Any], str]] = [
     (
         lambda rel, x: F.nll_loss(torch.zeros(n(x), n(rel)), arange(n(x)), ignore_index=2),
@@ -138,6 +143,14 @@ EXACT: list[tuple[Callable[[Tensor, Tensor], Any], str]] = [
     ),
     (lambda rel, x: rel.masked_scatter(torch.ones(n(rel), 3).bool(), torch.zeros(n(x))), "3 * R <= q"),
     (lambda rel, x: rel.t().masked_scatter(arange(n(rel)) < 2, torch.zeros(n(x))), "3 * min(R, 2) <= q"),
+    (
+        lambda rel, x: rel.masked_scatter(floats(rel).cos()[:, None] > 0, rel + 1).view(-1, 2),
+        "R % 2 == 0",
+    ),
+    (lambda rel, x: ctc(n(rel), x.expand(2, -1), arange(2) + 2, arange(2) + 1), "3 <= R and 2 <= q"),
+    (lambda rel, x: ctc(3, x, arange(n(rel)), torch.full((n(rel),), 2)), "R <= 4 and q == 2*R"),
+    (lambda rel, x: ctc(9, x.expand(2, -1), arange(2) * 0 + n(rel) - 2, arange(2) + 3), "2 <= R and 4 <= q"),
+    (lambda rel, x: torch.linalg.tensorsolve(torch.eye(n(rel)), torch.ones(n(x))), "R == q"),
     (lambda rel, x: rel[x.argsort()], "q <= R"),
     (lambda rel, x: rel[torch.where((i := x.argmax()) < 2 * n(x), i, 99)], "q <= R"),
     (lambda rel, x: rel[(arange(n(x)) < n(x) - 1).nonzero().view(-1).roll(1) + 2], "q <= 1 or q < R"),

@@ -264,9 +264,44 @@ def rolled(z: Tensor) -> Tensor:
     return z[None, None].expand(1, 3, -1, -1).clone().roll(1, 2).transpose(1, 2).flatten(2).view(-1)
 
 
+def a_column_beside_its_row(z: Tensor) -> None:
+    t = torch.zeros(z.shape[0], 1)
+    t.add_(t.view(1, -1))
+
+
+def a_row_of_a_view_turned_back(z: Tensor) -> None:
+    t = torch.zeros(1, z.shape[0])
+    t.add_(t.view(-1, 1).t())
+
+
+def a_column_of_all(z: Tensor) -> None:
+    t = torch.zeros(z.shape[1], z.shape[0])
+    t.copy_(t.view(-1, 1))
+
+
+def ends_of_one_swapped(z: Tensor) -> None:
+    t = torch.zeros(z.shape[0], z.shape[0], 1)
+    torch.neg(t.transpose(0, -1), out=t)
+
+
+def copied_from_one_less(z: Tensor) -> None:
+    t = torch.zeros(z.shape[0], z.shape[0])
+    t[:] = t[:-1]
+
+
+def copied_turned(z: Tensor) -> None:
+    t = z.clone().squeeze().mT
+    t[:] = t.t()
+
+
 @pytest.mark.parametrize(
     "target",
     [
+        a_column_beside_its_row,
+        a_row_of_a_view_turned_back,
+        a_column_of_all,
+        ends_of_one_swapped,
+        copied_from_one_less,
         leading_dims_of_one,
         transposed_in_place,
         behind_a_slice,
@@ -365,6 +400,7 @@ def an_expanded_one_viewed(z: Tensor) -> None:
 @pytest.mark.parametrize(
     "target",
     [
+        copied_turned,
         every_second_row_of_an_expanded_one,
         every_second_row_assigned,
         viewed_as_it_is,

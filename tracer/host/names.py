@@ -42,7 +42,8 @@ NAMES: Final = {
         "torch._subclasses.fake_tensor": "FakeTensorMode DataDependentOutputException is_fake "
         "DynamicOutputShapeException UnsupportedFakeTensorException UnsupportedOperatorException",
         "torch.overrides": "_get_current_function_mode _get_current_function_mode_stack",
-        "torch.utils._python_dispatch": "_disable_current_modes _get_current_dispatch_mode_stack",
+        "torch.utils._python_dispatch": "TorchDispatchMode _disable_current_modes "
+        "_get_current_dispatch_mode_stack",
     }),
     **_rows(_SEEN, "recording and exporting raise AttributeError", {
         "torch": "_GLOBAL_DEVICE_CONTEXT",

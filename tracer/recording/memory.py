@@ -228,8 +228,7 @@ class ViewMemory(Memory):
         if isinstance(self.source, ViewMemory) and self.source.is_restrided:
             return True
         if self.node.op in _REARRANGING:
-            plain = strides_of(self.input) == contiguous_strides(self.input.shape)
-            return not plain or 1 in self.input.shape
+            return strides_of(self.input) != contiguous_strides(self.input.shape)
         expanded = isinstance(self.source, ViewMemory) and self.source.may_overlap
         if self.node.op in _EXPANDING:
             return expanded or self._perhaps_expands()

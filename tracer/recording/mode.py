@@ -13,11 +13,11 @@ from torch.overrides import TorchFunctionMode
 
 from ..bytecode.operations import hands_on
 from ..host.interpreter import frame_above
-from ..host.operators import home_of
+from ..host.operators import OpOverload, home_of
 from ..host.patches import Patch, together
-from ..host.tensors import CALLS_WITH_OVERRIDES
+from ..host.tensors import CALLS_WITH_OVERRIDES, TorchDispatchMode, overrides_off
 from ..patches.integers import ARRAYS
-from ..values.numbers import Real, Size
+from ..values.numbers import Real, Size, returned
 from ..values.random import is_drawn
 from ..values.sequences import SEVERAL, Repeated
 from ..values.symbolic import ABOUT_DATA, RowSizes, SymbolicTensor
@@ -33,9 +33,15 @@ class Mode(TorchFunctionMode):
         super().__init__()
         self.run = run
         self.writes = Writes(run.subject.tensors)
+        self.constructors = Constructors(run)
+
+    def __enter__(self) -> Mode:
+        self.constructors.__enter__()  # type: ignore[no-untyped-call]
+        return super().__enter__()  # type: ignore[no-untyped-call, no-any-return]
 
     def __exit__(self, *error: Any) -> None:
         super().__exit__(*error)  # type: ignore[no-untyped-call]
+        self.constructors.__exit__(*error)  # type: ignore[no-untyped-call]
         self.writes.undo()
 
     @hands_on
@@ -114,6 +120,30 @@ class Mode(TorchFunctionMode):
         return tensor.dim() > 0 and id(tensor) in self.run.subject.parameters
 
 
+class Constructors(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Catches what the types of tensors make of sizes, `torch.Tensor(n, 3)`, `torch.FloatTensor(n)`: they are
+    no torch functions.
+    """
+
+    supports_higher_order_operators = True
+
+    def __init__(self, run: Operators) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.run = run
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Records an `empty` of sizes, and runs any other operator."""
+        kwargs = kwargs or {}
+        if SymbolicTensor in types:
+            return SymbolicTensor.__torch_dispatch__(func, types, args, kwargs)
+        if func is _EMPTY and any(isinstance(n, torch.SymInt) for n in args[0]):
+            size = tuple(returned(n) if isinstance(n, torch.SymInt) else n for n in args[0])
+            return self.run.operator("empty", (size,), {"dtype": kwargs["dtype"]})
+        with overrides_off() if isinstance(func, OpOverload) else contextlib.nullcontext():
+            return func(*args, **kwargs)
+
+
+_EMPTY: Final = torch.ops.aten.empty.memory_format
 _FOR_LISTS: Final = "torch.foreach"
 """The module, since torch 2.15, of functions in Python that call operators on lists, with names of others."""
 _PACKAGE: Final = __name__.partition(".")[0] + "."

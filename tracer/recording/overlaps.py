@@ -293,11 +293,11 @@ def _part(generator: Generator, tensor: SymbolicTensor, index: Value) -> tuple[M
 
     Index tensors may pick any elements along their dims.
     """
-    assert isinstance(tensor.value, Tensor)
     items = index if isinstance(index, tuple) else (index,)
     bare = tuple(item if is_plain(item) else Slice() for item in items)
-    _, part = generator.call("getitem", (tensor.value, bare), {})
+    whole = generator.simplified(tensor.value)  # as the part is
+    _, part = generator.call("getitem", (whole, bare), {})
     node = Node("getitem", (("index", bare),), (), Origin())
-    if not isinstance(part, Tensor):
+    if not isinstance(whole, Tensor) or not isinstance(part, Tensor):
         return None
-    return ViewMemory(tensor.memory, tensor.value, node, 0, (part,), generator.at_least), part
+    return ViewMemory(tensor.memory, whole, node, 0, (part,), generator.at_least), part

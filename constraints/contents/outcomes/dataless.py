@@ -250,6 +250,13 @@ class Dataless:
             found = self._makers[ref] = Made(*found, self._values, self.equal, self._whole)
         return found if isinstance(found, Made) else None
 
+    def assignment(self, time: int, ref: int) -> Made | None:
+        """Returns the call of this number, if it assigns to a part of a value."""
+        node = self._nodes[time]
+        if node.op != "setitem" or node.get("input") != Ref(ref):
+            return None
+        return Made(node, time, 0, self._values, self.equal, self._whole)
+
     def _is_by(self, ref: int, ops: Container[str]) -> bool:
         """Returns whether one of these operators made a value."""
         made = self.made(ref)

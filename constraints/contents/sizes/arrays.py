@@ -58,19 +58,20 @@ class Arrays:
     def __init__(self, places: Places, sizes: Sizes, most: int = MOST) -> None:
         self.places = places
         self.sizes = sizes
-        self._found: dict[int, Array] = {}
+        self._found: dict[tuple[int, int | None], Array] = {}
         self.left = most
         """How many more numbers may be computed."""
 
     def of(self, ref: int, time: int) -> Array:
         """Returns the elements of a value, as they are when the call number `time` is made."""
-        value, made = self.places.program.value(ref), self.places.program.made(ref)
-        if not isinstance(value, Tensor) or not self.places.is_as_made(ref, time):
+        value, over = self.places.program.value(ref), self.places.written_over(ref, time)
+        if not isinstance(value, Tensor) or (over is None and not self.places.is_as_made(ref, time)):
             raise NotComputed
-        if ref not in self._found:
+        key, made = (ref, over.time if over else None), over or self.places.program.made(ref)
+        if key not in self._found:
             shape = self.shape(value)
             alike = Sameness.NO if made is None else alike_in(self.places, made)
-            if (plain := self._plain(value, shape, alike)) is None:
+            if over or (plain := self._plain(value, shape, alike)) is None:
                 if made is None:
                     raise NotComputed
                 op, args = made.op.rstrip("_"), self.places.args(made)
@@ -80,8 +81,8 @@ class Arrays:
             self.left -= max(math.prod(shape), len(plain.numbers)) + 1
             if self.left < 0 or plain.shape != shape or plain.dtype != value.dtype:
                 raise NotComputed
-            self._found[ref] = plain
-        return self._found[ref]
+            self._found[key] = plain
+        return self._found[key]
 
     def number(self, dim: Dim) -> int:
         try:
@@ -596,11 +597,18 @@ def _interleaved(call: ArrayCall, array: Array) -> list[int]:
 
 
 def _item(call: ArrayCall, array: Array) -> list[int]:
-    """The places that an index of integers, slices and new dims names, or one tensor of indices."""
+    return _taken(call, array)[0]
+
+
+def _taken(call: ArrayCall, array: Array) -> tuple[list[int], Shape]:
+    """The places that an index of integers, slices and new dims names, or one tensor of indices; and the
+    shape of the part.
+    """
     index = call.args.get("index")
     items = index if isinstance(index, tuple) else (index,)
     if len(items) == 1 and isinstance(items[0], Ref):
-        return _picked(array, call.ordered(items[0]))
+        rows = call.ordered(items[0])
+        return _picked(array, rows), (*rows.shape, *array.shape[1:])
     rank = len(array.shape)
     taken = sum(item is not None and item is not Dots for item in items)
     if Dots not in items:
@@ -630,7 +638,18 @@ def _item(call: ArrayCall, array: Array) -> list[int]:
                 first += stride * int(place % size)
             case _:
                 raise NotComputed
-    return _positions(tuple(shape), steps, first)
+    return _positions(tuple(shape), steps, first), tuple(shape)
+
+
+def _assigned(call: ArrayCall) -> Array:
+    """The elements of a tensor, of which some have been written over."""
+    array, value = call.ordered(), call.args.get("value")
+    at, part = _taken(call, array)
+    put = call.ordered(value) if isinstance(value, Ref) else Array((), (call.number("value"),), call.dtype)
+    if len(set(at)) < len(at):
+        raise NotComputed  # it is not known which of several numbers stays at a place
+    written = dict(zip(at, _stretched(put, part), strict=True))
+    return call.made_of(written.get(i, number) for i, number in enumerate(array.numbers))
 
 
 def _got(call: ArrayCall) -> Array:
@@ -839,6 +858,7 @@ LAWS: Final[Mapping[str, Law]] = {
     "repeat": _moved(_repeated),
     "repeat_interleave": _moved(_interleaved),
     "getitem": _got,
+    "setitem": _assigned,
     "index_select": _selected,
     **dict.fromkeys(("cat", "stack"), _joined),
     **dict.fromkeys(("pad", "constant_pad_nd"), _padded),

@@ -5,12 +5,12 @@ together.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Final
 
-from ...ir.language import Affine, Dots, Slice, Tensor
+from ...ir.language import Affine, Dots, Slice, Tensor, product
 from ...ir.program import Ref
 from ...terms.dims import Dim, Term
 from ..computed import NotComputed
@@ -69,7 +69,7 @@ def _item(call: EndsCall) -> Ends:
     """
     ends, value, index = call.ends(), call.operand(), call.args.get("index")
     items = index if isinstance(index, tuple) else (index,)
-    if _is_whole(items):
+    if _takes_all(call, items):
         return replace(ends, root=None)
     if len(items) == 1 and isinstance(items[0], Ref):
         positions = call.places.program.value(items[0].id)
@@ -88,7 +88,8 @@ def _item(call: EndsCall) -> Ends:
     row = len(items) == 1 and type(items[0]) is int and made is not None and made.op in TRIANGLES
     if row or (column and made is not None and made.op in ROWS and made.place == 0):
         return replace(ends.loose, growth=ends.growth if row else min(ends.growth, Growth.BAG))
-    if len(items) == 1 and len(value.shape) == 1 and ends.growth == Growth.PLACES and _goes_on(items[0]):
+    is_vector = len(items) == len(value.shape) == 1 and ends.growth == Growth.PLACES
+    if is_vector and (_goes_on(items[0]) or _is_fixed(call, items)):
         return replace(ends.loose, growth=Growth.PLACES)
     last = items == (Slice(-1),) or items == (-1,)
     if last and made is not None and made.op in RISING and made.place == 0 and not ends.chosen:
@@ -102,6 +103,45 @@ def _item(call: EndsCall) -> Ends:
 
 def _is_whole(items: Iterable[Any]) -> bool:
     return all(item is None or item is Dots or item == Slice() for item in items)
+
+
+def _is_beyond(call: EndsCall, part: Any) -> bool:
+    """Returns whether an end of a slice of a vector surely lies at the vector's end, or beyond."""
+    if not isinstance(part, int | Term) or len(call.operand().shape) != 1:
+        return False
+    low, high = call.tail.lines(part)[0], call.tail.lines(call.operand().shape[0])[1]
+    return low is not None and high is not None and high.is_below(low)
+
+
+def _takes_all(call: EndsCall, items: Sequence[Any]) -> bool:
+    """Returns whether an index surely takes all elements, in their order."""
+    match items:
+        case (Slice(None | 0, stop, None | 1),) if _is_beyond(call, stop):
+            return True
+    return _is_whole(items)
+
+
+def _assigned(call: EndsCall) -> Ends:
+    """The elements from before, and a number that is written over some of them, or over all."""
+    ends, put, index = call.ends(), call.ends("value"), call.args.get("index")
+    items = index if isinstance(index, tuple) else (index,)
+    if ends.chosen or put.chosen or ends.wild or put.wild or isinstance(call.args["value"], Ref):
+        raise NotComputed
+    if _takes_all(call, items):
+        return put
+    growth = ends.growth if single(put) is not None and _is_fixed(call, items) else Growth.NOTHING
+    return Ends(lower(ends.low, put.low), upper(ends.high, put.high), growth=growth)
+
+
+def _is_fixed(call: EndsCall, items: Sequence[Any]) -> bool:
+    """Returns whether an index is a slice of a vector that is the same for all n, as is the vector's size."""
+    match items:
+        case (Slice(start, stop, int() | None),) if call.tail.is_fixed(product(call.operand().shape)):
+            ends = [end for end in (start, stop) if isinstance(end, int | Term)]
+            fixed = (_is_beyond(call, end) or call.tail.is_fixed(end) for end in ends)
+            known = len(ends) + [start, stop].count(None) == 2
+            return known and call.tail.begins_there and all(fixed)
+    return False
 
 
 def _goes_on(item: Any) -> bool:
@@ -485,6 +525,7 @@ LAWS: Final[Mapping[str, Law]] = {
         _moved,
     ),
     "getitem": _item,
+    "setitem": _assigned,
     **dict.fromkeys(("select", "unbind"), lambda call: call.ends().loose),
     **dict.fromkeys(ROWS, _rows),
     **dict.fromkeys(TRIANGLES, _triangle),

@@ -80,7 +80,7 @@ def needed(
     Numbers in `data`, which the data decide, are the sizes of dims: what the data choose for an element of
     several does not depend on how many there are, as long as the laws take them all alike.
     """
-    every = _sizes(places, ref, set())
+    every = _sizes(places, ref, time, set())
     if every is None:
         return None
     names = tuple(sorted(name for name in every if name not in data))
@@ -91,12 +91,18 @@ def needed(
         return None
 
 
-def _sizes(places: Places, ref: int, seen: set[int]) -> frozenset[str] | None:
-    """Returns the symbols that the elements of a value are made from; None where the user gives them."""
-    made, value = places.program.made(ref), places.program.value(ref)
+def _sizes(places: Places, ref: int, time: int, seen: set[tuple[int, int]]) -> frozenset[str] | None:
+    """Returns the symbols that the elements of a value are made from, as it is when the call number `time` is
+    made; None where the user gives them.
+    """
+    made = places.written_over(ref, time) or places.program.made(ref)
+    value = places.program.value(ref)
     if not isinstance(value, Tensor):
         return None
-    seen.add(ref)
+    time = -1 if made is None else made.time
+    if (ref, time) in seen:
+        return frozenset()
+    seen.add((ref, time))
     found = frozenset().union(*map(symbols, value.shape))
     if isinstance(value.elements, Affine):
         found |= symbols(value.elements.start)
@@ -104,8 +110,7 @@ def _sizes(places: Places, ref: int, seen: set[int]) -> frozenset[str] | None:
         return found
     for part in _parts(tuple(places.args(made).values())):
         if isinstance(part, Ref):
-            inner = frozenset[str]() if part.id in seen else _sizes(places, part.id, seen)
-            if inner is None:
+            if (inner := _sizes(places, part.id, time, seen)) is None:
                 return None
             found |= inner
         else:
@@ -376,7 +381,9 @@ def _urgency(first: int, last: int | None) -> tuple[int, float]:
     """
     if last is None:
         return (2 if first < ANCHORS[0] else 0, -first)
-    return (1 if first < last else -1, (last + 1) / (first + 1))
+    if first == last:
+        return -1, 0
+    return 1, math.inf if last - first < FEW else (last + 1) / (first + 1)
 
 
 def _outside(name: str, first: int, last: int | None) -> Iterator[Formula]:

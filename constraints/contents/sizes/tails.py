@@ -19,11 +19,11 @@ from msgspec import structs
 
 from ...ir.language import Affine, Pieces, Quotient, Span, Tensor
 from ...ir.program import Argument, Ref
-from ...terms.dims import Apply, Dim, Symbol, Term
+from ...terms.dims import Apply, Dim, Symbol, Term, symbols
 from ...terms.formula import And, Compare, Formula, Or, all_of, any_of
 from ..computed import NotComputed, Number
 from ..dtypes import DIGITS, INTEGRAL
-from ..places import Places, TensorCall
+from ..places import MadeValue, Places, TensorCall
 from ..values import extremes
 from .arrays import Arrays, DoesNotRun, alike_in
 from .held import rounded
@@ -69,26 +69,27 @@ class Tail:
         """Whether what stays from the first n on stays from there on."""
         self.of_one = False
         """Whether bounds are those of the elements at one place."""
-        self._found: dict[int, Ends] = {}
+        self._found: dict[tuple[int, int | None], Ends] = {}
         self._lines: dict[Apply, tuple[Bound, Bound]] = {}
 
     def of(self, ref: int, time: int) -> Ends:
         """Returns the bounds of a value, as it is when the call number `time` is made."""
-        value = self.places.program.value(ref)
-        if not isinstance(value, Tensor) or not self.places.is_as_made(ref, time):
+        value, over = self.places.program.value(ref), self.places.written_over(ref, time)
+        if not isinstance(value, Tensor) or (over is None and not self.places.is_as_made(ref, time)):
             raise NotComputed
-        if ref not in self._found:
-            self._found[ref] = self._of(ref, value, time)
-        return self._found[ref]
+        key = ref, over.time if over else None
+        if key not in self._found:
+            self._found[key] = self._of(ref, value, time, over)
+        return self._found[key]
 
-    def _of(self, ref: int, value: Tensor, time: int) -> Ends:
-        made = self.places.program.made(ref)
+    def _of(self, ref: int, value: Tensor, time: int, over: MadeValue | None) -> Ends:
+        made = over or self.places.program.made(ref)
         found = Ends()
         if made is not None:
             op, args = made.op.rstrip("_"), self.places.args(made)
             found = EndsCall(self.places, op, args, value, made.place, made.time, self, ref).bounds()
             found = replace(found, alike=max(found.alike, alike_in(self.places, made)))
-        plain = self._plain(value)
+        plain = None if over else self._plain(value)
         if plain is not None and not found.wild:
             found = Ends(
                 greater(plain.low, found.low),
@@ -103,9 +104,9 @@ class Tail:
         if found.growth and not found.wild and (there := self.numbers(Ref(ref), time)):
             least, most = flat(min(there)), flat(max(there))
             found = replace(found, top=greater(found.top, most), bottom=less(found.bottom, least))
-            if found.growth >= Growth.BAG and all(type(size) is int for size in value.shape):
+            if found.growth >= Growth.BAG and all(map(self.is_fixed, value.shape)):
                 found = replace(found, low=least, high=most, top=most, bottom=least)
-        if found.root is None:
+        if found.root is None and over is None:
             found = replace(found, root=ref)
         same = single(found) is not None and not found.wild
         if same and self.begins_there and all(map(self.rises, value.shape)):
@@ -132,7 +133,8 @@ class Tail:
         low, high = self.lines(value.elements.start + step * index)
         alone = Tail(self.places, self.laws, self.box, ())
         alone.of_one = True
-        alone._found[range_] = Ends(low, high, low if low == high else None, high if low == high else None)
+        same = low if low == high else None
+        alone._found[range_, None] = Ends(low, high, same, same)
         found = alone.of(source.id, call.time)
         return replace(found, growth=Growth.NOTHING, root=None)
 
@@ -225,6 +227,13 @@ class Tail:
         if atom.op == "//":
             return isinstance(atom.args[1], int) and atom.args[1] > 0 and self.rises(atom.args[0])
         return atom.op in ("min", "max", "isqrt") and all(map(self.rises, atom.args))
+
+    def is_fixed(self, dim: Dim) -> bool:
+        """Returns whether a size is the same for all n, and so at those where elements are computed."""
+        if isinstance(dim, int) or not symbols(dim) <= self.box.keys():
+            return isinstance(dim, int)
+        low, high = self.lines(dim)
+        return self.begins_there and low is not None and low == high and low.constant
 
     def has_elements(self, value: Tensor) -> bool:
         lows = [self.lines(n)[0] for n in value.shape]

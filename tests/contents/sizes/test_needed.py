@@ -226,12 +226,24 @@ def test_elements_and_their_bounds_are_those_of_torch(index: Callable[[Tensor], 
     assert compared > 5
 
 
+def assigned(*parts: tuple[slice, int], size: int = 9) -> Tensor:
+    """Numbers from 0 on, of which some are written over."""
+    index = arange(size)
+    for part, number in parts:
+        index[part] = number
+    return index
+
+
 PAIRS: Final[list[Callable[[Tensor, Tensor], Any]]] = [
     lambda x, y: torch.ones(n(x) + 1).repeat_interleave(F.pad((arange(n(x)) * (n(y) / n(x))).long(), (1, 0))),
     lambda x, y: torch.zeros(300)[(arange(n(x)) % (2 * n(y)) + 1).half().long()],
     lambda x, y: torch.zeros(n(x) + n(y))[(arange(n(x))[:, None] + arange(n(y))).flatten()],
     lambda x, y: torch.zeros(n(x), n(y)).take(arange(n(x) * n(y)).abs().sqrt().long().byte().long()),
     lambda x, y: torch.zeros(n(y))[torch.tensor([n(x) - 1, 3]).clamp(max=4)],
+    lambda x, y: y[assigned((slice(n(x)), 0))[: 2 * n(x)]],
+    lambda x, y: torch.ones(7)[assigned((slice(n(x)), 0), (slice(2), 3))[: n(y)]],
+    lambda x, y: torch.ones(9)[assigned((slice(n(x)), 0), size=12)[: 2 * n(y)] + 1],
+    lambda x, y: y[assigned((slice(n(x) - 3), -n(x)))],
     lambda x, y: y[(torch.linspace(0, n(y) - 1, 2 * n(x)).round().long().double() * 0.1).long().max()],
 ]  # fmt: skip
 
