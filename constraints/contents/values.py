@@ -304,8 +304,8 @@ def fitted(pieces: Pieces | None, dtype: str | None, at_least: AtLeast) -> Piece
     found: list[Piece] = []
     unknown: list[Formula] = [p.given for p in pieces.pieces if p.term is None]
     for piece in (p for p in pieces.pieces if p.term is not None):
-        if not piece.indices and dtype in DIGITS and not pieces.slack and piece.over != 1:
-            found.append(piece)  # of a single fraction its rounding tells (`require_exact`)
+        if dtype in DIGITS and _is_ratio(pieces):
+            found.append(piece)  # its rounding is required to be exact (`require_exact`)
             continue
         if great and piece not in great:
             found.append(piece)
@@ -341,6 +341,14 @@ def fitted(pieces: Pieces | None, dtype: str | None, at_least: AtLeast) -> Piece
         pieces.slack,
     )
     return held and replace(held, and_data=pieces.and_data)
+
+
+def _is_ratio(pieces: Pieces) -> bool:
+    """Returns whether the elements are one fraction, which is stored as a `Ratio`."""
+    match pieces:
+        case Pieces((Piece(term, int(over)),), roundings=roundings):
+            return over != 1 and pieces == Pieces((Piece(term, over),), roundings=roundings)
+    return False
 
 
 def _exceeds(term: Dim, bounds: tuple[int, int] | None) -> bool:

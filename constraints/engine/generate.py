@@ -123,8 +123,8 @@ RESHAPING = frozenset(
 
 PER_DIM = frozenset("stride padding output_padding kernel_size dilation".split())
 """Names of parameters that take a number for each dim."""
-SIZES = PER_DIM | frozenset("size shape sizes pad output_size length num_samples".split())
-"""Names of parameters that take sizes, or such numbers."""
+SIZES = PER_DIM | frozenset("size shape sizes pad output_size length num_samples dim dims k".split())
+"""Names of parameters that take sizes, or other integers."""
 
 
 class BadCall(TypeError):
@@ -919,7 +919,11 @@ class Generator:
                 return call.named, None
             are_tensors = False
         if not (are_tensors and SIZES.isdisjoint(call.shaped)) or call.base == "arange":
-            self._read_numbers(call)
+            try:
+                self._read_numbers(call)
+            except Refused as refusal:
+                self.require(False, str(refusal), refusal.error)
+                return call.named, Dyn
         self._announce(call)
         key = self._key(call)
         if (answer := self.known.answered.get(key, _UNANSWERED)) is not _UNANSWERED:
@@ -982,8 +986,9 @@ class Generator:
     def _read_numbers(self, call: _Call) -> None:
         """Replaces 0-dim tensors among the arguments by their elements where torch reads them as numbers."""
         for key, value in call.shaped.items():
-            if type(value) is not Tensor or key in SIZES:
-                call.named[key] = self._numbers(value, key in SIZES, key in PER_DIM)
+            sizes = key in SIZES or (key, call.base) == ("repeats", "repeat")
+            if type(value) is not Tensor or sizes:
+                call.named[key] = self._numbers(value, sizes, key in PER_DIM)
         if call.base == "arange":
             call.named = {key: _element(value) for key, value in call.named.items()}
 
@@ -1162,6 +1167,15 @@ class Generator:
                 return self.element(value)
             case Tensor() if per_dim:
                 self.approximate("a tensor with dims in place of a number is not followed", "both")
+                return self.fresh("number", None, None)
+            case Tensor() if sizes:
+                lone = all_of(eq(n, 1) for n in value.shape)
+                reason = f"only a tensor of one element is a number, not {value}"
+                if lone is False:
+                    self.refuse(reason, TypeError)
+                self.require(lone, reason, TypeError)
+                told = "torch takes a tensor of one element that has dims in place of some numbers only"
+                self.approximate(told, "accept", lone)
                 return self.fresh("number", None, None)
         return value
 

@@ -1460,3 +1460,35 @@ def test_indices_are_refused_by_torchs_own_error(
         return x
 
     assert differs(caught, "x: float32[n, m]", 4) == ""
+
+
+VECTORS = [
+    lambda x, v: torch.zeros(v),
+    lambda x, v: torch.ones([2, v]),
+    lambda x, v: x.view(v, -1),
+    lambda x, v: x.expand(v, 2, 3),
+    lambda x, v: x.repeat(v, 1),
+    lambda x, v: x.tile((v,)),
+    lambda x, v: x.topk(v).values,
+    lambda x, v: x.sum(v),
+    lambda x, v: x.flip(v),
+    lambda x, v: x.narrow(0, 0, v),
+    lambda x, v: F.pad(x, (v, 0)),
+    lambda x, v: x.new_zeros(v),
+]
+
+
+@pytest.mark.parametrize("call", VECTORS)
+def test_a_vector_of_several_elements_is_no_number(call: Callable[..., Tensor]) -> None:
+    def caught(x: Tensor, v: Tensor) -> Tensor:
+        try:
+            return call(x, v)
+        except TypeError:
+            return x
+
+    for lines, verdict in (("v: int64[3]", "refuted"), ("v: int64[n]", "unknown")):
+        report = check(call, f"x: float32[2, 3]; {lines}", replay=False)
+        assert report.verdict == verdict and not [f for f in report.findings if f.code == "internal-error"]
+        assert not report.accepts.certain.holds(**{name: 3 for name in report.accepts.symbols})
+    report = check(caught, "x: float32[2, 3]; v: int64[3]", replay=False)
+    assert report.verdict == "proved" and str(report.outputs[0].value) == "float32[2, 3]"
