@@ -35,8 +35,10 @@ def less(a: Value, b: Value, *, or_equal: bool = False) -> Formula | None:
     one, two = _fraction(a), _fraction(b)
     if one is None or two is None:
         return None
-    fractions = [f for x, f in ((a, one), (b, two)) if isinstance(x, float)]
-    if Quotient in (type(a), type(b)) and (type(a) is type(b) or any(f[1] > EXACT for f in fractions)):
+    floats = [x for x in (a, b) if isinstance(x, float)]
+    if Quotient in (type(a), type(b)) and (
+        type(a) is type(b) or any(x.as_integer_ratio()[1] > EXACT for x in floats)
+    ):
         return None
     (over, under), (other_over, other_under) = one, two
     # Either denominator may be negative, which turns the comparison round.

@@ -42,8 +42,9 @@ def declared_results(operator: Any) -> tuple[str, ...] | None:
     """Returns the types that the schema of an operator declares for its results; None of what has no schema,
     or several.
     """
-    if isinstance(operator, OpOverloadPacket) and len(operator.overloads()) == 1:
-        operator = getattr(operator, operator.overloads()[0])
+    if isinstance(operator, OpOverloadPacket):
+        names: list[str] = operator.overloads()  # type: ignore[no-untyped-call]
+        operator = getattr(operator, names[0]) if len(names) == 1 else None
     schema = schema_of(operator)
     return None if schema is None else tuple(str(result.type) for result in schema.returns)
 

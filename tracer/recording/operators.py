@@ -330,9 +330,8 @@ class Operators(Writing):
         declared, rule = declared_results(func), self.generator.rules.get(op)
         if declared is None or result is Dyn:
             return
-        parts = (result,) if len(declared) == 1 else result
-        fits = isinstance(parts, tuple) and len(parts) == len(declared)
-        if not fits or not all(map(_is_a, parts, declared)):
+        parts = result if len(declared) != 1 and isinstance(result, tuple) else (result,)
+        if len(parts) != len(declared) or not all(map(_is_a, parts, declared)):
             told = f"its result is not what its schema declares, {', '.join(declared) or 'nothing'}"
             self.end(str(RuleFailed(op, rule, TypeError(told))))
 
