@@ -13,6 +13,7 @@ from .libraries import distributions, libraries
 from .memory import memory
 from .merges import merges
 from .modules import modules
+from .numbers import numbers
 from .operators import operators
 from .program import Program
 from .writer import Writer
@@ -32,6 +33,7 @@ FAMILIES: Final[Mapping[str, Family]] = {
     "merges": merges,
     "distributions": distributions,
     "libraries": libraries,
+    "numbers": numbers,
 }
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from ..ir.language import Affine, Context, Piece, Proportion, Quotient, Span, Tensor, product
 from ..terms.dims import Dim, Term, substitute
-from ..terms.formula import Formula, all_of, any_of, eq, ge, le, ne, negate
+from ..terms.formula import Formula, all_of, any_of, eq, ge, le, lt, ne, negate
 from .cycles import is_run
 from .dtypes import INTEGRAL, WHOLE, width
 from .functions import Corners, corners, settled
@@ -187,9 +187,10 @@ def _require_operands(c: Context, op: str, named: Named, result: Any) -> None:
         _require_lengths(c, op, named)
     for name in CHECKED.get(op, ()):
         _doubt(c, op, named.get(name))
-        if op in INVERTING and isinstance(matrix := named.get(name), Tensor) and matrix.elements is None:
+        inverts = op in INVERTING or ("matrix_power" in op and lt(named["n"], 0))
+        if inverts and isinstance(matrix := named.get(name), Tensor) and matrix.elements is None:
             reason = f"{op} may be given a matrix that is singular whatever the data"
-            c.approximate(reason, "accept", c.may_be_singular(matrix))
+            c.approximate(reason, "accept", all_of((inverts, c.may_be_singular(matrix))))
     for name in REFUSING.get(op, ()):
         operand = named.get(name)
         if op not in DIVISIONS or getattr(operand, "dtype", None) in WHOLE:

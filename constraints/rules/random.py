@@ -13,7 +13,7 @@ from .common import ABSENT, broadcast, category, dtype_error
 from .creation import sizes
 from .elementwise import apply_law, clone, pointwise, same_dtype
 from .layout import empty
-from .numbers import Within
+from .numbers import Within, equals
 
 
 def has_kernel(c: Context, law: str, input: Tensor, operation: str) -> None:
@@ -127,12 +127,20 @@ def normal(
 def dropout(
     c: Context, input: Tensor, p: Value = 0.5, training: Value = True, inplace: Value = False
 ) -> Tensor:
-    """[*a] -> [*a]; the tensor itself where nothing is dropped."""
+    """[*a] -> [*a]; the tensor itself where nothing is dropped, and zero times it where all is."""
     Within("p", 0, 1)(c, {"p": p})
-    if training is False or p == 0:
+    if training is False or _is(c, p, 0):
         return input
+    if _is(c, p, 1):
+        return pointwise(c, "====", input, operation="dropout")
     has_kernel(c, "xx==" if c.since(2, 15) else "xx=x", input, "dropout")
     return pointwise(c, "====", input, clone(c, input))  # the mask lies as a copy does
+
+
+def _is(c: Context, p: Value, number: int) -> bool:
+    """Returns whether a dropout probability is a number; where the data decide it, it may not be."""
+    found = equals(p, number)
+    return found if isinstance(found, bool) else found is not None and c.choose(found, "the dropout")
 
 
 def alpha_dropout(
@@ -166,7 +174,7 @@ def feature_dropout(
         if result is not input and input.rank > 1:  # one number for each channel
             noise = Tensor((*input.shape[:2], *(1,) * (input.rank - 2)), input.dtype)
             result = pointwise(c, "====", input, noise)
-        drops = p != 0 and training is not False
+        drops = training is not False and not _is(c, p, 0) and not _is(c, p, 1)
         if (always or drops) and (input.rank < low or (high is not None and input.rank > high)):
             ranks = f"{low} or more" if high is None else f"{low} to {high}"
             reason = f"dropout of channels takes an input of rank {ranks}, not {input.rank}"
