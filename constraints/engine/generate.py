@@ -125,6 +125,8 @@ PER_DIM = frozenset("stride padding output_padding kernel_size dilation".split()
 """Names of parameters that take a number for each dim."""
 SIZES = PER_DIM | frozenset("size shape sizes pad output_size length num_samples dim dims k".split())
 """Names of parameters that take sizes, or other integers."""
+TAKING = frozenset({"max", "min", "new", "shaped_by"})
+"""Operators that take a tensor by such a name."""
 
 
 class BadCall(TypeError):
@@ -986,7 +988,7 @@ class Generator:
     def _read_numbers(self, call: _Call) -> None:
         """Replaces 0-dim tensors among the arguments by their elements where torch reads them as numbers."""
         for key, value in call.shaped.items():
-            sizes = key in SIZES or (key, call.base) == ("repeats", "repeat")
+            sizes = (key in SIZES or (key, call.base) == ("repeats", "repeat")) and call.base not in TAKING
             if type(value) is not Tensor or sizes:
                 call.named[key] = self._numbers(value, sizes, key in PER_DIM)
         if call.base == "arange":

@@ -147,7 +147,7 @@ def _steps(call: NamedCall, other: Any, first: bool) -> list[tuple[str, float]] 
         held = [b for b, given in zip(bounds, asked, strict=True) if given]
         return None if any(n is None for _, n in held) else held  # type: ignore[return-value]
     if op in ROUNDINGS:
-        return None if named.get("decimals") else [(op, 0.0)]
+        return None if named.get("decimals") not in (0, None) else [(op, 0.0)]
     n, alpha = _number(other), named.get("alpha", 1)
     if n is None or alpha != 1 or named.get("rounding_mode") is not None:
         return None

@@ -28,6 +28,8 @@ Shape: TypeAlias = tuple[int, ...]
 Numbers: TypeAlias = tuple[Number, ...]
 MOST: Final = 200_000
 """At most this many numbers are computed for the elements of one tensor, at all sizes together."""
+CHOICES: Final = 5_000_000
+"""At most this many numbers are computed among which the data choose elements, at all sizes together."""
 
 
 class DoesNotRun(Exception):
@@ -55,12 +57,12 @@ class Array:
 class Arrays:
     """The elements of a program's tensors at some sizes."""
 
-    def __init__(self, places: Places, sizes: Sizes, most: int = MOST) -> None:
+    def __init__(self, places: Places, sizes: Sizes, most: int = MOST, choices: int = CHOICES) -> None:
         self.places = places
         self.sizes = sizes
         self._found: dict[tuple[int, int | None], Array] = {}
-        self.left = most
-        """How many more numbers may be computed."""
+        self.left, self.choices = most, choices
+        """How many more numbers may be computed, of elements and of those that the data choose from."""
 
     def of(self, ref: int, time: int) -> Array:
         """Returns the elements of a value, as they are when the call number `time` is made."""
@@ -78,8 +80,9 @@ class Arrays:
                 call = ArrayCall(self.places, op, args, value, made.place, made.time, self, ref, shape)
                 plain = call.computed()
                 plain = replace(plain, alike=alike) if alike and plain.source == ref else plain
-            self.left -= max(math.prod(shape), len(plain.numbers)) + 1
-            if self.left < 0 or plain.shape != shape or plain.dtype != value.dtype:
+            self.left -= math.prod(shape) + 1
+            self.choices -= len(plain.numbers)
+            if self.left < 0 or self.choices < 0 or plain.shape != shape or plain.dtype != value.dtype:
                 raise NotComputed
             self._found[key] = plain
         return self._found[key]

@@ -21,7 +21,7 @@ from ...terms.dims import Dim, Symbol, Term, evaluate, lone, symbols
 from ...terms.formula import Formula, all_of, any_of, ge, le
 from ..computed import NotComputed
 from ..places import Places
-from .arrays import MOST, Array, Arrays, DoesNotRun
+from .arrays import CHOICES, MOST, Array, Arrays, DoesNotRun
 from .bounds import LAWS
 from .lines import Bound, Ends, Growth, Line, flat
 from .tails import Box, Tail
@@ -141,6 +141,7 @@ class _Search:
     names: tuple[str, ...]
     counts: Mapping[str, int]
     left: int = MOST
+    choices: int = CHOICES
     boxes: int = MOST_BOXES
     by_data: bool = False
     anchors: dict[Firsts, tuple[Arrays, bool] | None] = field(default_factory=dict)
@@ -230,18 +231,20 @@ class _Search:
 
     def _found(self, sizes: Mapping[str, int], most: int) -> tuple[Arrays, bool] | None:
         """Returns elements at some sizes, and whether those of the value are among them."""
-        arrays = Arrays(self.places, {**self.counts, **sizes}, most)
+        arrays = Arrays(self.places, {**self.counts, **sizes}, most, self.choices)
         try:
             arrays.of(self.ref, self.time)
         except NotComputed:
             return arrays, False
         except DoesNotRun:
             return None
+        finally:
+            self.choices = arrays.choices
         return arrays, True
 
     def _numbers(self, sizes: Mapping[str, int]) -> Array | None:
         """Returns the elements at some sizes; None where there are none."""
-        arrays = Arrays(self.places, {**self.counts, **sizes}, self.left)
+        arrays = Arrays(self.places, {**self.counts, **sizes}, self.left, self.choices)
         try:
             found = arrays.of(self.ref, self.time)
             if self.counts and not found.loose:
@@ -251,7 +254,7 @@ class _Search:
         except DoesNotRun:
             return None
         finally:
-            self.left = arrays.left
+            self.left, self.choices = arrays.left, arrays.choices
 
     def _of(self, sizes: Mapping[str, int], array: Array | None) -> Formula:
         """Returns the condition under which the elements at some sizes are valid."""

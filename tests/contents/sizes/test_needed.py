@@ -276,5 +276,5 @@ def test_numbers_that_the_data_choose_from_count_as_computed() -> None:
     for size in (10, 1010):
         found = Arrays(places, {"q": size})
         assert len(found.of(ref, time).numbers) == size // 2
-        left.append(found.left)
+        left.append(found.choices)
     assert left[0] - left[1] >= 500
