@@ -667,7 +667,8 @@ def ceiled(call: NamedCall) -> Elements | Pieces:
 def nearest(call: NamedCall) -> Elements | Pieces:
     """Returns the elements rounded half to even."""
     pieces = call.pieces
-    if pieces is None or call.named.get("decimals", 0) not in (0, None) or pieces.slack or pieces.roundings > 1:
+    whole = call.named.get("decimals") in (0, None)
+    if pieces is None or not whole or pieces.slack or pieces.roundings > 1:
         return UNTRACKED
     if not any(p.over != 1 and p.indices for p in pieces.pieces):
         return whole(pieces, nearest_even) or UNTRACKED
