@@ -667,8 +667,8 @@ def ceiled(call: NamedCall) -> Elements | Pieces:
 def nearest(call: NamedCall) -> Elements | Pieces:
     """Returns the elements rounded half to even."""
     pieces = call.pieces
-    whole = call.named.get("decimals") in (0, None)
-    if pieces is None or not whole or pieces.slack or pieces.roundings > 1:
+    integers = call.named.get("decimals") in (0, None)
+    if pieces is None or not integers or pieces.slack or pieces.roundings > 1:
         return UNTRACKED
     if not any(p.over != 1 and p.indices for p in pieces.pieces):
         return whole(pieces, nearest_even) or UNTRACKED
