@@ -50,7 +50,7 @@ def cat(c: Context, tensors: tuple[Tensor, ...], dim: Dim = 0) -> Tensor:
     return Tensor(tuple(shape), dtype, joined_layout(c, tensors, tuple(shape)))
 
 
-def _skipped(c: Context, tensors: Sequence[Tensor], dim: int, vectors: bool) -> None:
+def _skipped(c: Context, tensors: Sequence[Tensor], dim: Dim, vectors: bool) -> None:
     """Requires the vectors that cannot be joined to be empty.
 
     The first tensor that is not empty decides the dims.
