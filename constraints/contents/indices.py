@@ -86,7 +86,7 @@ def _classes(named: Named) -> Iterator[tuple[Tensor, Dim, bool]]:
     if target.dtype not in INTEGRAL or not input.shape or same:
         return
     pieces, size = pieces_of(of(target), target.shape), input.shape[min(1, input.rank - 1)]
-    if pieces is not None and isinstance(ignored, int):
+    if pieces is not None:
         left = tuple(part for p in pieces.pieces for part in _beside(p, ignored, size))
         if not left:
             return
@@ -94,13 +94,17 @@ def _classes(named: Named) -> Iterator[tuple[Tensor, Dim, bool]]:
     yield target, size, False
 
 
-def _beside(piece: Piece, ignored: int, size: Dim) -> Iterator[Piece]:
+def _beside(piece: Piece, ignored: Any, size: Dim) -> Iterator[Piece]:
     """Yields the piece without a number that is ignored, marked as one where not all elements count at the
     sizes where this may be an end.
 
     If the least number is another one than a negative one that is ignored, it has to be valid, and the
-    greatest, which is no valid class below 0. If it is that, the next one is not valid.
+    greatest, which is no valid class below 0. If it is that, the next one is not valid. A number that the
+    program computes may be any.
     """
+    if not isinstance(ignored, int):
+        yield replace(piece, attained=False)
+        return
     ends = None if piece.term is None else corners(piece.term, piece.indices, _surely)
     if ends is None or piece.over != 1 or ignored >= 0:
         yield piece if _surely(size, ignored + 1) else replace(piece, attained=False)
@@ -233,7 +237,8 @@ def _require_inside(
         given = named["target"] if op in LOSSES else index
         ignored = named.get("ignore_index", -100) if op in LOSSES else None
         reason = f"indices, computed one by one, into a size of {size}"
-        if require_followed(c, given, bottom, size - 1, reason, empty, error, ignored):
+        followed = ignored is None or isinstance(ignored, int)
+        if followed and require_followed(c, given, bottom, size - 1, reason, empty, error, ignored):
             return
     if pieces is None or pieces.roundings:
         reason = f"{op} is given indices that the sizes decide, in a way that is not followed"

@@ -11,8 +11,8 @@ from typing import Any, Final
 from ..engine.generate import RuleFunction
 from ..engine.memory import is_contiguous
 from ..ir.language import Context, Layout, Shape, Tensor, Value
-from ..terms.dims import Dim, maximum, total
-from ..terms.formula import Formula, all_of, any_of, eq, ge, le, ne
+from ..terms.dims import Dim, Term, maximum, total
+from ..terms.formula import Formula, all_of, any_of, eq, ge, le, lt, ne
 from .common import axis, broadcast, category, promote
 from .elementwise import apply_law, pointwise, same_dtype, sub
 from .layout import empty
@@ -291,8 +291,8 @@ def cross_entropy(
     if not input.shape:
         c.refuse("cross_entropy takes an input of rank 1 or more")
     if target.rank == input.rank and (floating or input.rank > 1):
-        if isinstance(ignore_index, int) and ignore_index >= 0:
-            c.refuse("cross_entropy of probabilities has no class to ignore")
+        if isinstance(ignore_index, int | Term):
+            c.require(lt(ignore_index, 0), "cross_entropy of probabilities has no class to ignore")
         _one_batch(c, input, target, "cross_entropy")
         return finish(c, mode, _probabilities(c, input, target, weight))
     if target.rank == input.rank:

@@ -37,6 +37,22 @@ FOUND: dict[str, tuple[str, str, Sizes]] = {
     "a slice that begins beyond the end": (
         "x.view(7) if torch.zeros(10)[len(x) :].storage_offset() > 10 else x", "x: float32[a]", {"a": 12},
     ),
+    "a class that sizes choose to ignore": (
+        "F.cross_entropy(x, torch.zeros(len(x)).long(), ignore_index=min(x.shape[1] * 2, 3))",
+        "x: float32[a, b]", {"a": 2, "b": 0},
+    ),
+    "an inverse whose exponent sizes decide": (
+        "torch.linalg.matrix_power((z := torch.cat([x, x])) @ z.t(), 6 - x.shape[0])",
+        "x: float32[a, b]", {"a": 7, "b": 2},
+    ),
+    "vectors along an axis that sizes decide": ("torch.cat([x, x], len(x) - 1)", "x: float32[a]", {"a": 1}),
+    "all that dropout drops": (
+        "F.alpha_dropout(x > 0, min(len(x), 2) / 1, True)", "x: float32[a]", {"a": 1},
+    ),
+    "an out= that gets the strides of a new result": (
+        "torch.sort(z := x.t().clone(), 0, out=(z.mT, torch.empty(0).long()))[1]",
+        "x: float32[a, b]", {"a": 1, "b": 2},
+    ),
     "a length of 0": (
         "nn.utils.rnn.pack_padded_sequence(x, [len(x) - 1], batch_first=True).data",
         "x: float32[a, b]", {"a": 1, "b": 3},

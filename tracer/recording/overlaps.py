@@ -206,13 +206,15 @@ def _of_one_shape(a: Tensor, b: Tensor) -> Formula:
 def _resized(
     generator: Generator, checked: Overlap, written: Region, read: Region, result: Tensor
 ) -> Formula | None:
-    """As `_overlapping`, for an `out=` that torch resizes, to be contiguous, before it checks for overlaps.
+    """As `_overlapping`, for an `out=` that torch resizes, to be contiguous or to lie as a new result does,
+    before it checks for overlaps.
     """
     fits = _of_one_shape(result, written.tensor)
     before = _overlapping(generator, checked, written, read, given=fits)
-    resized = Region(Tensor(result.shape, result.dtype), written.start)
-    after = _overlapping(generator, checked, resized, read, given=negate(fits))
-    if fits is True or before is None or after is None:
+    ways = dict.fromkeys((Layout.CONTIGUOUS, result.layout))
+    resized = (Region(Tensor(result.shape, result.dtype, layout), written.start) for layout in ways)
+    after, *others = (_overlapping(generator, checked, to, read, given=negate(fits)) for to in resized)
+    if fits is True or before is None or after is None or any(other != after for other in others):
         return before if fits is True else None
     return any_of((all_of((fits, before)), all_of((negate(fits), after))))
 
