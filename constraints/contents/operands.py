@@ -300,7 +300,7 @@ def _doubt(c: Context, op: str, operand: Any, fine: Formula = False) -> None:
     """
     if not isinstance(operand, Tensor) or operand.elements is None or _is_fine(op, operand):
         return
-    if op in DECOMPOSITIONS and operand.rank == 2 and c.is_identity(operand):
+    if op in DECOMPOSITIONS and (operand.rank == 2 or "cholesky" in op) and c.is_identity(operand):
         return
     if op in DECOMPOSITIONS and op != "linalg_tensorsolve" and _is_positive_number(c, operand):
         return

@@ -214,7 +214,7 @@ class Rule:
             return result  # type: ignore[no-any-return]
         result = () if result is None and "::" in op else result
         for part in leaves(result):
-            if not isinstance(part, _RETURNED):
+            if not isinstance(part, _RETURNED) and (part is not None or result is None):
                 kind = type(part)
                 raise TypeError(f"it must return a Tensor, not {kind.__module__}.{kind.__qualname__}")
         return result  # type: ignore[no-any-return]

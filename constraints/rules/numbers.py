@@ -118,7 +118,11 @@ class Within:
 
 @dataclass(frozen=True, slots=True)
 class Ordered:
-    """One argument of an operator is at most another, each with its default; both are `finite` if so said."""
+    """One argument of an operator is at most another, each with its default; both are `finite` if so said.
+
+    Of two floats that are not known nothing is asked: as a rule one is the negative of the other, as in the
+    functions of `torch.nn.init`.
+    """
 
     low: str
     high: str
@@ -128,7 +132,8 @@ class Ordered:
 
     def __call__(self, c: Context, named: Mapping[str, Any]) -> None:
         low, high = named.get(self.low, self.defaults[0]), named.get(self.high, self.defaults[1])
-        if not all(isinstance(x, int | float | Term | Number) for x in (low, high)):
+        known = [x for x in (low, high) if isinstance(x, int | float | Term | Quotient)]
+        if not known or not all(isinstance(x, int | float | Term | Number) for x in (low, high)):
             return
         if self.finite and any(isinstance(x, float) and not -inf < x < inf for x in (low, high)):
             c.refuse(f"{self.low} and {self.high} must be finite, not {low} and {high}", self.error)
