@@ -397,7 +397,7 @@ class Generator:
     repeatable: bool = False
     """Whether the result was the only output of the last call."""
     _chosen: set[Formula] = field(default_factory=set)
-    """What a rule was told to hold when it asked."""
+    """The conditions that a rule was told to hold when it asked."""
     _unchecked: Formula = False
     """The condition, stated by the last rule, under which torch does not check the indices of the call."""
     _asked: bool = False

@@ -92,7 +92,7 @@ def require_number(
 
 
 @dataclass(frozen=True, slots=True)
-class Within:
+class InRange:
     """Some arguments of an operator lie between two numbers; `above` and `below` where these are not allowed.
     """
 
@@ -165,19 +165,19 @@ def _smooth_l1(c: Context, named: Mapping[str, Any]) -> None:
     """ATen has beta after the reduction, where the Python function has `reduce`."""
     reduce = named.get("reduce")
     of_aten = reduce is not None and not isinstance(reduce, bool)
-    Within("beta", 0)(c, {"beta": reduce if of_aten else named.get("beta")})
+    InRange("beta", 0)(c, {"beta": reduce if of_aten else named.get("beta")})
 
 
-_SHARE: Final = Within("p", 0, 1)
+_SHARE: Final = InRange("p", 0, 1)
 LIMITS: Final[Mapping[str, Iterable[Limit]]] = {
     **dict.fromkeys("bernoulli bernoulli_".split(), (_SHARE,)),
-    **dict.fromkeys("isclose allclose".split(), (Within("rtol atol", 0),)),
-    **dict.fromkeys("cdist pdist _cdist_forward".split(), (Within("p", 0),)),
-    **dict.fromkeys("normal normal_ normal_functional prims::normal".split(), (Within("std", 0),)),
-    "cauchy": (Within("sigma", 0, above=True),),
+    **dict.fromkeys("isclose allclose".split(), (InRange("rtol atol", 0),)),
+    **dict.fromkeys("cdist pdist _cdist_forward".split(), (InRange("p", 0),)),
+    **dict.fromkeys("normal normal_ normal_functional prims::normal".split(), (InRange("std", 0),)),
+    "cauchy": (InRange("sigma", 0, above=True),),
     "celu": (_celu,),
-    "cosine_similarity": (Within("eps", 0),),
-    "exponential": (Within("lambd", 0, above=True),),
+    "cosine_similarity": (InRange("eps", 0),),
+    "exponential": (InRange("lambd", 0, above=True),),
     **dict.fromkeys(
         """fake_quantize_per_tensor_affine fake_quantize_per_tensor_affine_cachemask
         fake_quantize_per_channel_affine fake_quantize_per_channel_affine_cachemask
@@ -190,18 +190,18 @@ LIMITS: Final[Mapping[str, Iterable[Limit]]] = {
             Ordered("zero_point", "quant_max"),
         ),
     ),
-    "geometric": (Within("p", 0, 1, above=True, below=True),),
+    "geometric": (InRange("p", 0, 1, above=True, below=True),),
     "histc": (Ordered("min", "max", (0, 0), finite=True),),
-    "huber_loss": (Within("delta", 0, above=True),),
-    "log_normal": (Within("std", 0, above=True),),
-    "mvlgamma": (Within("p", 1),),
+    "huber_loss": (InRange("delta", 0, above=True),),
+    "log_normal": (InRange("std", 0, above=True),),
+    "mvlgamma": (InRange("p", 1),),
     "polygamma": (_polygamma,),
     "prims::uniform": (Ordered("low", "high", (0, 1)),),
-    "renorm": (Within("p", 0, above=True), Within("maxnorm", 0)),
+    "renorm": (InRange("p", 0, above=True), InRange("maxnorm", 0)),
     "rrelu": (Ordered("lower", "upper", (0.125, 1 / 3), finite=True),),
     "smooth_l1_loss": (_smooth_l1,),
     "native_dropout": (_native_dropout,),
-    "softshrink": (Within("lambd", 0, inf, below=True),),
+    "softshrink": (InRange("lambd", 0, inf, below=True),),
     "uniform": (Ordered("from", "to", (0, 1), finite=True),),
 }
-"""What each operator requires of its numbers, before its rule is asked."""
+"""The requirements of each operator on its numbers, which are stated before its rule is asked."""

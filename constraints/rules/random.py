@@ -13,7 +13,7 @@ from .common import ABSENT, broadcast, category, dtype_error
 from .creation import sizes
 from .elementwise import apply_law, clone, pointwise, same_dtype
 from .layout import empty
-from .numbers import Within, equals
+from .numbers import InRange, equals
 
 
 def has_kernel(c: Context, law: str, input: Tensor, operation: str) -> None:
@@ -128,7 +128,7 @@ def dropout(
     c: Context, input: Tensor, p: Value = 0.5, training: Value = True, inplace: Value = False
 ) -> Tensor:
     """[*a] -> [*a]; the tensor itself where nothing is dropped, and zero times it where all is."""
-    Within("p", 0, 1)(c, {"p": p})
+    InRange("p", 0, 1)(c, {"p": p})
     if training is False or _is(c, p, 0):
         return input
     if _is(c, p, 1):
