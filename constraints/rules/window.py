@@ -88,7 +88,7 @@ def conv(spatial: int) -> RuleFunction:
         padding='valid' is p = 0; 'same' is d*(k - 1) on both sides together, which keeps n where s = 1.
         """
         split(c, input, spatial)
-        strides, dilations = _steps(c, weight, stride, dilation, spatial)
+        strides, dilations = _steps(c, input, weight, stride, dilation, spatial)
         if padding == "same":
             for step in strides:
                 c.require(eq(step, 1), f"padding='same' needs stride 1, not {step}")
@@ -107,13 +107,20 @@ def conv(spatial: int) -> RuleFunction:
 
 
 def _steps(
-    c: Context, weight: Tensor, stride: PerAxis, dilation: PerAxis, spatial: int
+    c: Context, input: Tensor, weight: Tensor, stride: PerAxis, dilation: PerAxis, spatial: int
 ) -> tuple[Shape, Shape]:
-    """Strides and dilations, each at least 1, for a weight of as many spatial axes."""
+    """Strides and dilations, each at least 1, for a weight of as many spatial axes; where the input has no
+    elements, a dilation may be 0.
+    """
     rank_is(c, weight, "weight", spatial + 2)
     strides, dilations = per_axis(c, stride, spatial, "stride"), per_axis(c, dilation, spatial, "dilation")
     positive(c, strides, "stride")
-    positive(c, dilations, "dilation")
+    nothing = any_of(eq(n, 0) for n in input.shape if not c.at_least(n, 1))
+    for size in dilations:
+        if type(size) is int and size > 0:
+            continue
+        wide = any_of((ge(size, 1), all_of((eq(size, 0), nothing))))
+        c.require(wide, f"dilation must be at least 1, not {size}")
     return strides, dilations
 
 
@@ -230,7 +237,7 @@ def conv_transpose(spatial: int) -> RuleFunction:
         output padding, chooses among them.
         """
         batch, channels, sizes = split(c, input, spatial)
-        strides, dilations = _steps(c, weight, stride, dilation, spatial)
+        strides, dilations = _steps(c, input, weight, stride, dilation, spatial)
         inputs, per_group, *kernel = weight.shape
         around = _both_sides(c, padding, spatial)
         extra = per_axis(c, output_padding, spatial, "output_padding")
