@@ -72,6 +72,17 @@ RANGES: Final = (
     "F.embedding_bag(torch.tensor([[0]]), {t2}, padding_idx={q})", "{t}.round(decimals={q})",
     "torch.logspace({q}, {r}, 3, base={k})", "torch.logspace(0, 1, 3, base={q})", "{t}.std(correction={q})",
 )  # fmt: skip
+ARITHMETIC: Final = (
+    "1 / {q}", "{q} // {r}", "{q} % {r}", "{q} ** -1", "{q} ** 0.5", "{q} ** 2", "{q} ** {r}", "2.0 ** {q}",
+    "math.sqrt({q})", "1 / math.sqrt({q})", "math.sqrt({q} / {k} - 1)", "math.log({q})", "1 / math.log({q})",
+    "math.log2({q} / {k})", "math.exp({q})", "math.log(math.sqrt({q}))", "math.pow({q}, 0.5)", "{q} << {r}",
+    "{q} >> {k}", "{q} & {k}", "{q} | {k}", "{q} ^ {k}", "round({q} / {k})", "round({q}, -1)", "int({q} / {k})",
+    "{q} / ({r} / {k})", "{q} / ({r} / {k} - 1)", "math.isqrt({q})", "math.gcd({q}, 6)", "math.lcm({q}, 4)",
+    "math.comb({q}, 2)", "math.perm({q}, 2)", "math.ceil({q} / {r})", "math.floor(-{q} / {k})",
+    "math.fmod({q}, {k})", "divmod({q}, {r})[1]", "{q}.bit_length()", "({q} * 0.5) // {k}", "abs({q}) ** -0.5",
+    "1 / {t}.sum().item()", "({q} - 0.5) ** -1", "max({q}, 0.5) ** -1", "-{q} // {k}", "{q} % -{k}",
+)  # fmt: skip
+"""Arithmetic of Python's, which raises an error at some sizes."""
 NUMBERS: Final = ("{n}", "({n} - {k})", "({n} - {k})", "({k} - {n})", "-{n}", "({n} % {k})", "min({n}, {k})")
 
 
@@ -81,8 +92,10 @@ def numbers(w: Writer, name: str) -> Program:
     for _ in range(w.rng.choice((1, 1, 2))):
         if w.rng.random() < 0.3:
             step(w)
-        text = w.rng.choice(w.rng.choice((AXES, SIZES, RANGES)))
+        text = w.rng.choice(w.rng.choice((AXES, SIZES, RANGES, ARITHMETIC)))
         w.used.append(text)
+        if text in ARITHMETIC:
+            text = w.rng.choice(("torch.zeros(abs(int({0})) % 5, 2)", "{{t}} * ({0})")).format(text)
         for rank in (1, 2):
             text = text.replace(f"{{t{rank}}}", (w.find(rank=rank) or w.tensors[0]).name)
         for hole in ("{q}", "{r}"):

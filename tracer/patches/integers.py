@@ -19,6 +19,7 @@ import torch
 
 from ..bytecode.operations import hands_on
 from ..values import sequences
+from ..values.floats import Comparison
 from ..values.numbers import Real, Size
 from ..values.symbolic import SymbolicTensor, item
 from . import shapes
@@ -57,7 +58,7 @@ def symbolic_float(*args: Any, **kwargs: Any) -> Any:
     if len(args) == 1 and not kwargs:
         (value,) = args
         if type(value) is Size:
-            return value.real()
+            return value.as_float()
         if type(value) is Real:
             return value
         if type(value) in ARRAYS and value.size == 1:
@@ -68,12 +69,14 @@ def symbolic_float(*args: Any, **kwargs: Any) -> Any:
 @hands_on
 def _sqrt(x: Any, /) -> Any:
     """Returns `math.sqrt`; for a size, a float that remembers its square."""
-    value = x.real() if type(x) is Size else x
+    value = x.as_float() if type(x) is Size else x
     if type(value) is not Real:
         return PLAIN["math", "sqrt"](x)
+    if value < 0:
+        raise ValueError("math domain error")
     if value.ratio and value.ratio[1] == 1:
         return value.root()
-    return value.through(PLAIN["math", "sqrt"], 0.0, None)
+    return value.through(PLAIN["math", "sqrt"], ("<", 0.0))
 
 
 @hands_on
@@ -83,17 +86,17 @@ def _isqrt(n: Any, /) -> Any:
     return PLAIN["math", "isqrt"](n)
 
 
-def _rising(name: str, above: float | None = None, upto: float | None = None) -> Callable[..., Any]:
-    """Returns the stand-in for an increasing function of `math`, between the bounds of its arguments."""
+def _rising(name: str, undefined: tuple[Comparison, float] | None = None) -> Callable[..., Any]:
+    """Returns the stand-in for an increasing function of `math`; a comparison says where it is undefined."""
 
     @hands_on
     def call(x: Any, /, *more: Any) -> Any:
         plain = PLAIN["math", name]
-        value = x.real() if type(x) is Size else x
+        value = x.as_float() if type(x) is Size else x
         numbers = all(type(m) in (builtins.int, float) and m > 1 for m in more)
         if type(value) is not Real or not numbers:
             return plain(x, *more)
-        return value.through(lambda v: plain(v, *more), above, upto)
+        return value.through(lambda v: plain(v, *more), undefined)
 
     return call
 
@@ -101,27 +104,60 @@ def _rising(name: str, above: float | None = None, upto: float | None = None) ->
 @hands_on
 def _pow(x: Any, y: Any, /) -> Any:
     """Returns `math.pow`, which is `**` of floats."""
-    value = x.real() if type(x) is Size else x
-    return value ** builtins.float(y) if type(value) is Real else PLAIN["math", "pow"](x, y)
+    value = x.as_float() if type(x) is Size else x
+    if type(value) is not Real:
+        return PLAIN["math", "pow"](x, y)
+    exponent = builtins.float(y)
+    if (exponent < 0 and value == 0) or (not exponent.is_integer() and value < 0):
+        raise ValueError("math domain error")
+    return value**exponent
 
 
 @hands_on
 def _fabs(x: Any, /) -> Any:
-    value = x.real() if type(x) is Size else x
+    value = x.as_float() if type(x) is Size else x
     return abs(value) if type(value) is Real else PLAIN["math", "fabs"](x)
 
 
 @hands_on
 def _gcd(*numbers: Any) -> Any:
-    """Returns `math.gcd`; for a size and a number, it branches on which divisors of the number divide the
+    """Returns `math.gcd`; for one size and numbers, it branches on which divisors of the numbers divide the
     size.
     """
     given = [n for n in numbers if type(n) is not Size]
-    if len(numbers) != 2 or len(given) != 1 or given == [0]:
+    divided = PLAIN["math", "gcd"](*given)
+    if len(numbers) != len(given) + 1 or divided == 0:
         return PLAIN["math", "gcd"](*numbers)
     (n,) = (n for n in numbers if type(n) is Size)
-    divisors = (d for d in range(abs(given[0]), 0, -1) if given[0] % d == 0)
+    divisors = (d for d in range(divided, 0, -1) if divided % d == 0)
     return next(d for d in divisors if n % d == 0)
+
+
+@hands_on
+def _lcm(*numbers: Any) -> Any:
+    """Returns `math.lcm`, which for a size and a number is |a b| / gcd(a, b)."""
+    if len(numbers) != 2 or type(numbers[0]) is type(numbers[1]) or 0 in numbers:
+        return PLAIN["math", "lcm"](*numbers)
+    a, b = numbers
+    return abs(a * b) // _gcd(a, b)
+
+
+def _of_choices(name: str) -> Callable[..., Any]:
+    """Returns the stand-in for `math.perm` or `math.comb` of a size and a small number k.
+
+    perm(n, k) = n (n - 1) … (n - k + 1), and comb(n, k) = perm(n, k) / k!.
+    """
+
+    @hands_on
+    def call(n: Any, k: Any = None, /) -> Any:
+        if type(n) is not Size or type(k) is not builtins.int or not 0 <= k <= 4:
+            return PLAIN["math", name](*((n,) if k is None else (n, k)))
+        if n < 0:
+            raise ValueError("n must be a non-negative integer")
+        ways = math.prod(n - i for i in range(k))
+        return ways if name == "perm" else ways // math.factorial(k)
+
+    return call
 
 
 @hands_on
@@ -137,13 +173,15 @@ FUNCTIONS: Final[Mapping[tuple[str, str], Callable[..., Any]]] = {
     ("math", "sqrt"): _sqrt,
     ("math", "isqrt"): _isqrt,
     ("math", "gcd"): _gcd,
+    ("math", "lcm"): _lcm,
+    **{("math", name): _of_choices(name) for name in ("perm", "comb")},
     ("math", "pow"): _pow,
     ("math", "fabs"): _fabs,
-    ("math", "log"): _rising("log", above=0.0),
-    ("math", "log2"): _rising("log2", above=0.0),
-    ("math", "log10"): _rising("log10", above=0.0),
-    ("math", "log1p"): _rising("log1p", above=-1.0),
-    ("math", "exp"): _rising("exp", upto=math.log(sys.float_info.max)),
+    ("math", "log"): _rising("log", ("<=", 0.0)),
+    ("math", "log2"): _rising("log2", ("<=", 0.0)),
+    ("math", "log10"): _rising("log10", ("<=", 0.0)),
+    ("math", "log1p"): _rising("log1p", ("<=", -1.0)),
+    ("math", "exp"): _rising("exp", (">", math.log(sys.float_info.max))),
     ("torch", "from_numpy"): _from_numpy,
     **{("numpy", name): function for name, function in _OF_NUMPY.items()},
     **sequences.FUNCTIONS,

@@ -17,6 +17,7 @@ import numpy
 
 from ...constraints.terms.formula import eq
 from .arrays_of_tensors import ArrayOfTensor
+from .floats import Comparison
 from .numbers import AS_ARRAY, Real, Size, larger, smaller
 
 _WHOLE, _FLOAT, _TRUTH = map(numpy.dtype, (numpy.int64, numpy.float64, numpy.bool_))
@@ -54,7 +55,8 @@ class ArrayOfSizes(numpy.ndarray[Any, Any]):
 
 
 def _as_float(value: Any) -> Any:
-    return value.real() if type(value) is Size else value if type(value) is Real else float(value)
+    value = value.as_float() if type(value) is Size else value
+    return value.as_numpy() if type(value) is Real else float(value)
 
 
 def _as_whole(value: Any) -> Any:
@@ -128,27 +130,22 @@ def _power(a: Any, b: Any) -> Any:
     raise _NotFollowed
 
 
-def _real_function(name: str, above: float | None = None, upto: float | None = None) -> Callable[[Any], Any]:
-    """Returns an increasing function, for arguments between these bounds."""
+def _real_function(name: str, undefined: tuple[Comparison, float]) -> Callable[[Any], Any]:
+    """Returns an increasing function, which is computed from numbers where it is undefined."""
     function = getattr(numpy, name)
 
     def call(x: Any) -> Any:
-        value = x.real() if type(x) is Size else x
+        value = x.as_float() if type(x) is Size else x
         if type(value) is not Real:
             return float(function(value))
-        try:
-            return value.through(lambda v: float(function(v)), above, upto)
-        except (ValueError, OverflowError):
-            raise _NotFollowed from None
+        how, limit = undefined
+        if value._compare(limit, how):
+            raise _NotFollowed
+        if name == "sqrt" and value.ratio and value.ratio[1] == 1:
+            return value.root()
+        return value.through(lambda v: float(function(v)), undefined)
 
     return call
-
-
-def _root(x: Any) -> Any:
-    value = x.real() if type(x) is Size else x
-    if type(value) is Real and value.ratio and value.ratio[1] == 1 and value >= 0:
-        return value.root()
-    return _real_function("sqrt", 0.0)(x)
 
 
 _FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
@@ -175,12 +172,12 @@ _FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
     "ceil": math.ceil,
     "trunc": math.trunc,
     "rint": round,
-    "sqrt": _root,
-    "log": _real_function("log", above=0.0),
-    "log2": _real_function("log2", above=0.0),
-    "log10": _real_function("log10", above=0.0),
-    "log1p": _real_function("log1p", above=-1.0),
-    "exp": _real_function("exp", upto=700.0),
+    "sqrt": _real_function("sqrt", ("<", 0.0)),
+    "log": _real_function("log", ("<=", 0.0)),
+    "log2": _real_function("log2", ("<=", 0.0)),
+    "log10": _real_function("log10", ("<=", 0.0)),
+    "log1p": _real_function("log1p", ("<=", -1.0)),
+    "exp": _real_function("exp", (">", 700.0)),
 }
 """The effect of NumPy's functions on members, by their names."""
 

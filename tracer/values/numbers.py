@@ -10,8 +10,9 @@ Python insists on a number (`range(n)`, `int(n)`, a list index), the run chooses
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 
@@ -196,13 +197,13 @@ def _arithmetic(operation: Callable[[Dim, Dim], Dim], divides: bool = False) -> 
 
     def forward(self: Size, other: Any) -> Any:
         if type(other) is float or type(other) is Real:
-            return operation(self.real(), other)  # type: ignore[arg-type]
+            return operation(self.as_float(), other)  # type: ignore[arg-type]
         dim = dim_of(other)
         return NotImplemented if dim is None else apply(self.run, self.term, dim)
 
     def reflected(self: Size, other: Any) -> Any:
         if type(other) is float:
-            return operation(other, self.real())  # type: ignore[arg-type]
+            return operation(other, self.as_float())  # type: ignore[arg-type]
         dim = dim_of(other)
         return NotImplemented if dim is None else apply(self.run, dim, self.term)
 
@@ -214,7 +215,7 @@ def _comparison(
 ) -> Any:
     def compare(self: Size, other: Any) -> Any:
         if type(other) is float or type(other) is Real:
-            return operation(self.real(), other)
+            return operation(self.as_float(), other)
         dim = dim_of(other)
         if dim is None or (type(other) is Size and other.run is not self.run):
             return other_kind
@@ -225,6 +226,24 @@ def _comparison(
         return self.run.truth(formula)
 
     return compare
+
+
+def _bitwise(operation: Callable[[int, int], int], swap: bool = False) -> Any:
+    """Returns the method of an operator on the bits of integers, which are computed from numbers."""
+
+    def apply(self: Size, other: Any) -> Any:
+        if dim_of(other) is None:
+            return NotImplemented
+        return operation(int(other), int(self)) if swap else operation(int(self), int(other))
+
+    return apply
+
+
+def _shift(count: Any) -> int:
+    """Returns by how many bits an integer is shifted. Raises ValueError for fewer than 0."""
+    if count < 0:
+        raise ValueError("negative shift count")
+    return int(count)
 
 
 class Size(torch.SymInt):
@@ -242,7 +261,7 @@ class Size(torch.SymInt):
     def __class__(self) -> type:
         return int
 
-    def real(self) -> Real:
+    def as_float(self) -> Real:
         rise, near = Rise(self.term, float), Near(self.term, 1)
         return Real(self.run, (self.term, 1), lambda: float(int(self)), rise=rise, near=near)
 
@@ -268,18 +287,25 @@ class Size(torch.SymInt):
         return self * other
 
     def __truediv__(self, other: Any) -> Any:
-        return self.real() / other
+        if type(other) is int and abs(other) >= 2**1000:  # it may be no float, and the quotient is one
+            return int(self) / other
+        return self.as_float() / other
 
     def __rtruediv__(self, other: Any) -> Any:
-        return other / self.real()
+        return other / self.as_float()
 
-    def __pow__(self, other: Any) -> Any:
-        if type(other) is int and other >= 0:
-            return size(self.run, self.term**other)
-        return self.real() ** other
+    def __pow__(self, other: Any, modulo: Any = None) -> Any:
+        if modulo is not None:
+            return pow(int(self), other, modulo)
+        if type(other) is float or type(other) is Real:
+            return self.as_float() ** other
+        if dim_of(other) is None:
+            return NotImplemented
+        exponent = int(other)
+        return size(self.run, self.term**exponent) if exponent >= 0 else self.as_float() ** exponent
 
-    def __rpow__(self, other: Any) -> Any:
-        return other ** int(self)
+    def __rpow__(self, other: Any, modulo: Any = None) -> Any:
+        return other ** (self.as_float() if type(other) is float else int(self))
 
     def __neg__(self) -> Any:
         return size(self.run, -self.term)
@@ -302,10 +328,14 @@ class Size(torch.SymInt):
     __ceil__ = __trunc__ = __sym_int__ = __floor__
 
     def __round__(self, ndigits: int | None = None) -> Any:
-        return self
+        """Returns the size; with fewer than 0 digits, the multiple of a power of 10 that is nearest to it."""
+        if ndigits is None or ndigits >= 0:
+            return self
+        unit = 10 ** -int(ndigits)
+        return round(Real(self.run, (self.term, unit), None)) * unit
 
     def __sym_float__(self) -> Any:
-        return self.real()
+        return self.as_float()
 
     def __sym_max__(self, other: Any) -> Any:
         return larger(self, other)
@@ -335,34 +365,49 @@ class Size(torch.SymInt):
     def __float__(self) -> float:
         return float(int(self))
 
-    def __lshift__(self, other: int) -> Any:
-        return self * 2**other
+    def __lshift__(self, other: Any) -> Any:
+        return NotImplemented if dim_of(other) is None else self * 2 ** _shift(other)
 
-    def __rshift__(self, other: int) -> Any:
-        return self // 2**other
+    def __rshift__(self, other: Any) -> Any:
+        return NotImplemented if dim_of(other) is None else self // 2 ** _shift(other)
 
-    def __rlshift__(self, other: int) -> int:
-        return other << int(self)
-
-    def __rrshift__(self, other: int) -> int:
-        return other >> int(self)
-
-    def __and__(self, other: int) -> Any:
-        """Returns `n % 2**k` for `n & (2**k - 1)`. Any other mask needs the number, and so do `|` and `^`."""
-        if type(other) is int and other > 0 and (other & (other + 1)) == 0:
+    def __and__(self, other: Any) -> Any:
+        """Returns the bits that a size and a mask have in common, as floor division and remainder give them:
+        `n % 2**k` for the mask `2**k - 1`, and bit by bit for any other; `n - (n & ~m)` for a negative one.
+        """
+        if type(other) is not int or abs(other) >= 2**16:
+            return _bitwise(operator.and_)(self, other)
+        if other < 0:
+            return self - (self & ~other)
+        if (other & (other + 1)) == 0:
             return self % (other + 1)
-        return int(self) & int(other)
+        return sum(((self >> k) % 2) << k for k in range(other.bit_length()) if other >> k & 1)
 
-    def __or__(self, other: int) -> Any:
-        return int(self) | int(other)
+    def __or__(self, other: Any) -> Any:
+        plain = type(other) is not int
+        return _bitwise(operator.or_)(self, other) if plain else self + other - (self & other)
 
-    def __xor__(self, other: int) -> Any:
-        return int(self) ^ int(other)
+    def __xor__(self, other: Any) -> Any:
+        plain = type(other) is not int
+        return _bitwise(operator.xor)(self, other) if plain else self + other - (self & other) * 2
 
+    __rlshift__, __rrshift__ = _bitwise(operator.lshift, swap=True), _bitwise(operator.rshift, swap=True)
     __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
 
     def __invert__(self) -> Any:
         return -self - 1
+
+    @property
+    def numerator(self) -> Any:
+        return self
+
+    real, imag, denominator = numerator, 0, 1
+
+    def bit_count(self) -> int:
+        return int(self).bit_count()
+
+    def to_bytes(self, *args: Any, **options: Any) -> bytes:
+        return int(self).to_bytes(*args, **options)
 
     def bit_length(self) -> int:
         """Returns the bit length, which rises with a size that is not negative."""
@@ -402,6 +447,14 @@ class Size(torch.SymInt):
         return self
 
 
+def _is_float(base: float, exponent: float) -> bool:
+    """Returns whether the power of a float that is not negative is one, or infinite by its operands."""
+    try:
+        return base**exponent >= 0
+    except (OverflowError, ZeroDivisionError):
+        return False
+
+
 class Real(torch.SymFloat):
     """A float of the program that depends on sizes, or on data.
 
@@ -419,6 +472,10 @@ class Real(torch.SymFloat):
         given: float | None = None,
     ) -> None:
         self.run = run
+        self.of_numpy = False
+        """Whether it is a float of NumPy's, which is infinite or no number where one of Python's raises an
+        error.
+        """
         self.ratio = ratio
         self.compute = compute
         self.square = square
@@ -446,7 +503,7 @@ class Real(torch.SymFloat):
         if type(other) is Real:
             return other
         if type(other) is Size:
-            return other.real()
+            return other.as_float()
         if isinstance(other, int | float):
             return Real.of(self.run, other)
         return None
@@ -465,14 +522,34 @@ class Real(torch.SymFloat):
             return NotImplemented
         a, b = (lifted, self) if swap else (self, lifted)
         if a.compute is None or b.compute is None:
-            return Real(self.run, None, None)
+            return Real(self.run, None, None)._like(a, b)
         ratio = exact(a.ratio, b.ratio) if exact and a.ratio and b.ratio else None
         about = near(a.near, b.near) if near and a.near and b.near else None
         first, second, constant, rise = a.compute, b.compute, lifted.given, None
         if sign and constant is not None and self.rise and sign(constant):
             step = (lambda x: plain(constant, x)) if swap else (lambda x: plain(x, constant))
             rise = self.rise.then(step, sign(constant) > 0)
-        return Real(self.run, ratio, lambda: plain(first(), second()), rise=rise, near=about)
+        made = Real(self.run, ratio, lambda: plain(first(), second()), rise=rise, near=about)
+        return made._like(a, b)
+
+    def _like(self, *operands: Real) -> Real:
+        """Returns the float, which is one of NumPy's if an operand is."""
+        self.of_numpy = any(operand.of_numpy for operand in operands)
+        return self
+
+    def as_numpy(self) -> Real:
+        """Returns the float as one of NumPy's."""
+        found = Real(
+            self.run, self.ratio, self.compute, self.square, rise=self.rise, near=self.near, given=self.given
+        )
+        found.of_numpy = True
+        return found
+
+    def _undefined(self, error: Exception, *others: Any) -> NoReturn:
+        """Raises the error that an operation on floats of Python's raises; gives the path up for NumPy's."""
+        if self.of_numpy or any(type(other) is Real and other.of_numpy for other in others):
+            self.run.give_up("a float of NumPy's is infinite, or no number")
+        raise error
 
     def __add__(self, other: Any) -> Any:
         return self._combine(other, lambda a, b: a + b, sum_of, sign=lambda c: 1)
@@ -518,12 +595,58 @@ class Real(torch.SymFloat):
         return self // other, self % other
 
     def __pow__(self, other: Any) -> Any:
-        if type(other) is float and other == 0.5 and self.ratio and self.ratio[1] == 1:
-            return self.root()
-        power = self._combine(other, lambda a, b: a**b)
-        if type(other) in (int, float) and 2**-6 <= other <= 8 and self._spaced():
-            power.rise = self._not_negative(lambda x: x**other)
+        lifted = self._lift(other)
+        return NotImplemented if lifted is None else self._to_power(lifted)
+
+    def __rpow__(self, other: Any) -> Any:
+        lifted = self._lift(other)
+        return NotImplemented if lifted is None else lifted._to_power(self)
+
+    def _to_power(self, exponent: Real) -> Any:
+        """Returns the power.
+
+        Raises ZeroDivisionError for 0 to a negative power, and OverflowError beyond the greatest float. The
+        power of a negative number to a fraction is complex, and computed from numbers, as is one of which
+        nothing tells whether it is beyond.
+        """
+        e = exponent if exponent.given is None else float(exponent.given)
+        if (self == 0 and e < 0) if exponent.given is None else (e < 0 and self == 0):
+            self._undefined(ZeroDivisionError("0.0 cannot be raised to a negative power"), exponent)
+        if self.compute is None or exponent.compute is None:
+            return Real(self.run, None, None)._like(self, exponent)
+        if self < 0 and not e.is_integer():
+            return float(self) ** float(exponent)
+        if e == 0.5 and self.ratio and self.ratio[1] == 1:
+            return self.root()._like(self, exponent)
+        beyond = self._overflows(exponent)
+        if beyond is None:
+            return float(self) ** float(exponent)
+        if beyond:
+            self._undefined(OverflowError(34, "Numerical result out of range"), exponent)
+        power = self._combine(exponent, lambda a, b: a**b)
+        if exponent.given is not None and 2**-6 <= e <= 8 and self._spaced():
+            power.rise = self._not_negative(lambda x: x**e)
         return power
+
+    def _overflows(self, exponent: Real) -> bool | None:
+        """Returns whether the power is beyond the greatest float, by a branch on the size that it rises with;
+        None where it is not known to rise or fall with one.
+
+        A fraction of sizes lies between 2**-126 and 2**126, so that its power to at most 8 is a float.
+        """
+        b, e = self.given, exponent.given
+        if b is not None:
+            if b < 0 or exponent.rise is None:
+                return None
+            within = exponent.rise.passes(lambda y: _is_float(b, y) == (b <= 1))
+            return b != 0 and self.run.truth(within) == (b > 1)
+        if e is None:
+            return None
+        if self.ratio is not None and abs(e) <= 8:
+            return False
+        if self.rise is None or not self._certain(self.rise.passes(lambda x: x >= 0)):
+            return None
+        return self.run.truth(self.rise.passes(lambda x: _is_float(x, e) == (e <= 0))) == (e > 0)
 
     def _not_negative(self, step: Callable[[float], float]) -> Rise | None:
         """Returns a monotone step of a float that is certainly not negative."""
@@ -551,33 +674,28 @@ class Real(torch.SymFloat):
         """
         return self.ratio is not None and isinstance(self.ratio[1], int)
 
-    def through(self, function: Callable[[float], float], above: float | None, upto: float | None) -> Any:
+    def through(
+        self, function: Callable[[float], float], undefined: tuple[Comparison, float] | None = None
+    ) -> Any:
         """Returns the result of a function of `math` that rises with its argument.
 
-        Raises ValueError for arguments that are not above a bound, OverflowError for those beyond another.
+        Raises the function's own error for arguments at which it is undefined, as a comparison says.
         """
+        if undefined is not None and self._compare(undefined[1], undefined[0]):
+            error = OverflowError("math range error"), ValueError("math domain error")
+            raise error[undefined[0] != ">"]
         if self.compute is None:
             return Real(self.run, None, None)
         compute, rise = self.compute, self.rise if self._spaced() else None
-        if rise is not None and above is not None:
-            if not self.run.truth(rise.passes(lambda x: x > above)):
-                raise ValueError("math domain error")
-            rise = rise.where(lambda x: x > above, True)
-        if rise is not None and upto is not None:
-            if self.run.truth(rise.passes(lambda x: x > upto)):
-                raise OverflowError("math range error")
-            rise = rise.where(lambda x: x > upto, False)
+        if rise is not None and undefined is not None:
+            how, limit = undefined
+            rise = rise.where(lambda x: PLAIN[how](x, limit) == (how == ">"), how != ">")
         return Real(self.run, None, lambda: function(compute()), rise=rise and rise.then(function))
 
-    def root(self) -> Any:
-        """Returns the square root of a float that is a dim.
-
-        The root of a negative one raises ValueError when its value is computed.
-        """
+    def root(self) -> Real:
+        """Returns the square root of a float that is a dim, and not negative."""
         assert self.ratio is not None
         n, _ = self.ratio
-        if self.run.truth(logic.lt(n, 0)):
-            return Real(self.run, None, lambda: math.sqrt(float(self)))
         rise = self.rise and self.rise.where(lambda x: x >= 0, True).then(math.sqrt)
         found = dims.exact_root(n)
         if found is not None:
@@ -587,9 +705,6 @@ class Real(torch.SymFloat):
 
     def _sqrt(self) -> float:
         return math.sqrt(float(self))
-
-    def __rpow__(self, other: Any) -> Any:
-        return self._combine(other, lambda a, b: a**b, swap=True)
 
     def __neg__(self) -> Any:
         return self * -1
@@ -604,12 +719,14 @@ class Real(torch.SymFloat):
         return found
 
     def _nonzero(self, divisor: Any) -> None:
-        if type(divisor) is Size:
-            self.run.require(logic.ne(divisor.term, 0), "division by zero", ZeroDivisionError)
-        elif type(divisor) is Real and divisor.ratio and not isinstance(divisor.ratio[0], int):
-            self.run.require(logic.ne(divisor.ratio[0], 0), "division by zero", ZeroDivisionError)
-        elif type(divisor) in (bool, int, float) and divisor == 0:
-            raise ZeroDivisionError("float division by zero")
+        """Raises ZeroDivisionError at the sizes at which the divisor is 0."""
+        term = divisor.term if type(divisor) is Size else None
+        if type(divisor) is Real and divisor.ratio and not divisor.of_numpy:
+            term = divisor.ratio[0]
+        if term is not None and not isinstance(term, int) and not self.of_numpy:
+            self.run.require(logic.ne(term, 0), "division by zero", ZeroDivisionError)
+        elif type(divisor) in (bool, int, float, Size, Real) and divisor == 0:
+            self._undefined(ZeroDivisionError("float division by zero"), divisor)
 
     def _round(self, exact: Callable[[Dim, Dim], Dim], plain: Callable[[float], int]) -> Any:
         if self.ratio:

@@ -1,0 +1,74 @@
+"""Arithmetic of Python's on sizes: values, and the sizes at which it raises, compared with an eager run."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.fuzz.comparing import checked, wrongs
+from benchmarks.fuzz.eager import outcomes
+from benchmarks.fuzz.program import Program
+
+WHOLE = (
+    "(n - 1) ** 2", "n ** True", "round(n - 20, -1)", "round(n * 5, -1)", "round(n, 1)", "n << 2 >> 1",
+    "(n - 5) >> 1", "(n - 5) & 3", "n & 6", "6 & n", "(n - 5) & -2", "n & -7", "n | 5", "(n - 5) | 1",
+    "9 ^ n", "(n - 5) ^ 6", "~n", "n.real + n.imag + n.denominator", "n.numerator", "(n - 9).bit_length()",
+    "math.lcm(n, 6)", "math.lcm(4, n - 3)", "math.gcd(n, 12, 8)", "math.gcd(n - 3, 12)", "math.perm(n, 2)",
+    "math.comb(n, 3)", "math.comb(n, 0)", "int(math.sqrt(n))", "int(math.log2(n + 1))", "round(n / 2)",
+    "round(n - 5 / 2)", "int((n - 5) / 3)", "divmod(n - 5, 3)[0]", "n % -3", "(5 - n) // -3", "int(n // 2.5)",
+    "round(n / (m + 1))", "[3, 5, 7][n % 3]", "math.isqrt(n * n + 1)", "int(np.sqrt(n))",
+    "int(np.ceil(n / 2))", "int(np.power(n, 2))",
+)  # fmt: skip
+"""Integers of which nothing has to be tried number by number."""
+REFUSED = (
+    "(n - 1) ** -1", "(n - 1) ** -2", "(n - 1) ** -0.5", "(n * m) ** -0.5", "(n / 2 - 1) ** -2",
+    "0.0 ** (n - 1.5)", "operator.pow(n, -1)", "2.0 ** (n * 100)", "2.5 ** (n - 2)", "n << -1", "n >> -1",
+    "1 / math.sqrt(n)", "1 / (n ** 0.5 - 2)", "n // (n ** 0.5 - 2)", "n % (n ** 0.5 - 2)", "1 / math.log(n)",
+    "math.sqrt(n) ** -1", "math.sqrt(n - 2)", "math.sqrt(n / 2 - 1)", "math.log(math.sqrt(n) - 1)",
+    "math.sqrt(math.sqrt(n) - 1)", "math.exp(math.sqrt(n) * 300)", "math.exp(n * 100)",
+    "math.exp(n * 100) ** 2", "math.pow(n - 2, 0.5)", "math.pow(n - 2, -1)", "math.comb(n - 2, 2)",
+    "math.log1p(n - 2)", "(n - 3) / (m - 2)", "n // (m - 2)", "1 / x.sum().item()", "x.sum().item() ** -1",
+    "math.log(x.sum().item())", "int((n - 2) ** 0.5)",
+)  # fmt: skip
+"""Expressions that raise an error at some sizes, whether their value is used or not."""
+TRIED = (
+    "n ** m", "(n - 2) ** m", "n ** (m - 2)", "(n / 2) ** (m / 2)", "pow(n, 2, 5)", "n & m", "n | m",
+    "n << (m - 2)", "1 << (n - 2)", "n & 1.5", "n << 1.5", "n / 10 ** 400", "n.bit_count()", "1 / np.sqrt(n)",
+    "np.sqrt(n - 2)", "1 / (np.sqrt(n) * (m - 1))", "(n - 2) ** 1.5", "abs((n - 2) ** 0.5)", "math.log(n, m)",
+    "math.fmod(n, m)", "(n - 0.5) ** -400", "np.float64(n) / (m - 1)", "1 / (math.sqrt(n) - math.sqrt(m))",
+)  # fmt: skip
+"""Expressions of which numbers are tried, or which eager Python refuses by their types."""
+
+
+def program(expression: str, returned: str) -> Program:
+    text = (
+        "import math\nimport operator\nimport numpy as np\n"
+        "def f(x, y):\n    n = x.shape[0]\n    m = y.shape[0]\n"
+        f"    k = {expression}\n    return {returned}\n"
+    )
+    return Program.of("found", text, "x: float32[n]; y: float32[m]", ("n >= 0", "m >= 0"))
+
+
+POINTS = [{"n": n, "m": m} for n in range(14) for m in (0, 1, 2, 3, 5)]
+
+
+@pytest.mark.parametrize("expression", WHOLE)
+def test_integers_are_those_of_python(expression: str) -> None:
+    used = program(expression, "x.new_zeros(abs(k))")
+    said = checked(used, 10.0, replay=False)
+    assert wrongs(said, POINTS, outcomes(used, POINTS)) == []
+    assert said.verdict == "proved"
+
+
+@pytest.mark.parametrize("expression", REFUSED)
+def test_errors_of_numbers_are_those_of_python(expression: str) -> None:
+    unused = program(expression, "x")
+    said = checked(unused, 10.0, replay=False)
+    assert wrongs(said, POINTS, outcomes(unused, POINTS)) == []
+    assert said.verdict in ("refined", "refuted")
+
+
+@pytest.mark.parametrize("expression", TRIED)
+def test_nothing_is_claimed_of_other_arithmetic(expression: str) -> None:
+    unused = program(expression, "x")
+    points = POINTS[::4]
+    assert wrongs(checked(unused, 5.0, replay=False), points, outcomes(unused, points)) == []
