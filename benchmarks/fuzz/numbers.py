@@ -76,10 +76,12 @@ ARITHMETIC: Final = (
     "1 / {q}", "{q} // {r}", "{q} % {r}", "{q} ** -1", "{q} ** 0.5", "{q} ** 2", "{q} ** {r}", "2.0 ** {q}",
     "math.sqrt({q})", "1 / math.sqrt({q})", "math.sqrt({q} / {k} - 1)", "math.log({q})", "1 / math.log({q})",
     "math.log2({q} / {k})", "math.exp({q})", "math.log(math.sqrt({q}))", "math.pow({q}, 0.5)", "{q} << {r}",
-    "{q} >> {k}", "{q} & {k}", "{q} | {k}", "{q} ^ {k}", "round({q} / {k})", "round({q}, -1)", "int({q} / {k})",
+    "{q} >> {k}", "{q} & {k}", "{q} | {k}", "{q} ^ {k}", "round({q} / {k})",
+    "round({q}, -1)", "int({q} / {k})",
     "{q} / ({r} / {k})", "{q} / ({r} / {k} - 1)", "math.isqrt({q})", "math.gcd({q}, 6)", "math.lcm({q}, 4)",
     "math.comb({q}, 2)", "math.perm({q}, 2)", "math.ceil({q} / {r})", "math.floor(-{q} / {k})",
-    "math.fmod({q}, {k})", "divmod({q}, {r})[1]", "{q}.bit_length()", "({q} * 0.5) // {k}", "abs({q}) ** -0.5",
+    "math.fmod({q}, {k})", "divmod({q}, {r})[1]", "{q}.bit_length()", "({q} * 0.5) // {k}",
+    "abs({q}) ** -0.5",
     "1 / {t}.sum().item()", "({q} - 0.5) ** -1", "max({q}, 0.5) ** -1", "-{q} // {k}", "{q} % -{k}",
 )  # fmt: skip
 """Arithmetic of Python's, which raises an error at some sizes."""
