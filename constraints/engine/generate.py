@@ -245,6 +245,9 @@ class Rule:
         result: Value
         for limit in self.limits:
             limit(context, named)
+        for value in named.values():
+            if type(value) is int and not -(2**63) <= value < 2**64:
+                context.refuse(f"{value} has more than 64 bits", OverflowError)
         if self.variadic not in named:
             result = self.function(context, **named)
             return result

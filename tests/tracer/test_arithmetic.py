@@ -72,3 +72,15 @@ def test_nothing_is_claimed_of_other_arithmetic(expression: str) -> None:
     unused = program(expression, "x")
     points = POINTS[::4]
     assert wrongs(checked(unused, 5.0, replay=False), points, outcomes(unused, points)) == []
+
+
+CALLS = ("x * k", "x + k", "x > k", "k * x", "x.clamp(k)", "x.new_full((2,), k)", "x ** k")
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_operators_refuse_integers_of_more_than_64_bits(call: str) -> None:
+    for expression in ("2 ** 64", "-(2 ** 63) - 1", "2 ** 63 - 1"):
+        used = program(expression, call)
+        said = checked(used, 10.0, replay=False)
+        assert wrongs(said, POINTS[::9], outcomes(used, POINTS[::9])) == []
+        assert said.verdict == ("proved" if expression == "2 ** 63 - 1" else "refuted")
