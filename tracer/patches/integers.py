@@ -57,6 +57,8 @@ def symbolic_float(*args: Any, **kwargs: Any) -> Any:
     """Returns `float`; a value that depends on sizes stays as it is."""
     if len(args) == 1 and not kwargs:
         (value,) = args
+        if type(value) is SymbolicTensor and not value.dtype.is_complex:
+            value = item(value.run, value)
         if type(value) is Size:
             return value.as_float()
         if type(value) is Real:

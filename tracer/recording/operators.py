@@ -31,7 +31,7 @@ from ..patches import autocast
 from ..values import listed
 from ..values.numbers import Size
 from ..values.sequences import counted, joined
-from ..values.symbolic import OPERATOR_ATTRIBUTES, QUESTIONS, SymbolicTensor, Within, answer
+from ..values.symbolic import OPERATOR_ATTRIBUTES, QUESTIONS, SymbolicTensor, Within, answer, bound
 from .effects import Writing, other_sizes
 from .fallback import estimated, leaves
 from .memory import STRIDING, is_view, remember, storage
@@ -436,8 +436,13 @@ def _index(index: Any) -> Any:
 
 
 def _index_of_array(index: Any) -> Any:
-    """Returns an array of NumPy's as a tensor, without requiring that NumPy is installed."""
+    """Returns an array of NumPy's as a tensor, without requiring that NumPy is installed, and a slice with
+    numbers in place of tensors.
+    """
     kind = type(index)
+    if kind is slice:
+        ends = index.start, index.stop, index.step
+        return slice(*(bound(end.run, end) if type(end) is SymbolicTensor else end for end in ends))
     return torch.from_numpy(index) if (kind.__module__, kind.__name__) == ("numpy", "ndarray") else index
 
 

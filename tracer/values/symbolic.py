@@ -28,6 +28,7 @@ from ...constraints.rules.sizes import sym_is_contiguous
 from ...constraints.terms.dims import Dim, maximum
 from ...constraints.terms.formula import Formula, all_of, any_of, eq, ge, le, ne
 from ...constraints.terms.rows import place_of, rank_of
+from ..bytecode.operations import hands_on
 from ..bytecode.spread import Spread, destination, is_written_out
 from ..host.interpreter import frame_above
 from ..host.operators import schema_of
@@ -659,13 +660,19 @@ def as_int(run: Recorder, x: SymbolicTensor) -> int:
 
 
 def index(run: Recorder, x: SymbolicTensor) -> int:
-    """Returns the only element as an index.
+    """Returns the only element as an index."""
+    return int(bound(run, x))
 
-    For other tensors it raises TypeError as torch does, which C++ code that looks for integers expects.
+
+@hands_on
+def bound(run: Recorder, x: SymbolicTensor) -> Any:
+    """Returns the only element as the bound of a slice.
+
+    Raises TypeError for other tensors, as torch does; C++ code that looks for integers expects it.
     """
     if x.dtype.is_floating_point or x.dtype.is_complex or numel(run, x) != 1:
         raise TypeError("only integer tensors of a single element can be converted to an index")
-    return int(item(run, x))
+    return item(run, x)
 
 
 def truth(run: Recorder, x: SymbolicTensor) -> bool:
