@@ -856,9 +856,9 @@ def _into(c: Context, input: Tensor, source: Tensor, operation: str) -> Tensor:
     return input
 
 
-def copy_(c: Context, input: Tensor, src: Tensor, non_blocking: Value = False) -> Tensor:
-    """[*a], [*b] -> [*a], where b broadcasts to a."""
-    return _into(c, input, src, "copy_")
+def copy_(c: Context, input: Tensor, src: Tensor | Number, non_blocking: Value = False) -> Tensor:
+    """[*a], [*b] or number -> [*a], where b broadcasts to a."""
+    return _into(c, input, src, "copy_") if isinstance(src, Tensor) else input
 
 
 def copy(c: Context, input: Tensor, src: Tensor, non_blocking: Value = False) -> Tensor:

@@ -113,6 +113,13 @@ def rows_of_a_convolution(x: Tensor) -> Tensor:
     lambda x: torch.stack([x[:2], x[:2]]).inverse(), lambda x: torch.cat([x[None], x[None]])[:, :2].inverse(),
     lambda x: torch.diag(x).tril(-1).inverse(), lambda x: (torch.diag(x) - torch.diag(x)).inverse(),
     rows_of_a_convolution,
+    lambda x: F.interpolate(torch.diag(x)[None, None], scale_factor=2)[0, 0].inverse(),
+    lambda x: F.interpolate(torch.diag(x)[None, None], size=(7, 7), mode="bicubic")[0, 0].inverse(),
+    lambda x: F.adaptive_avg_pool2d(torch.diag(x)[None], 7).inverse(),
+    lambda x: F.pad(torch.diag(x), (1, 1, 1, 1)).inverse(),
+    lambda x: F.linear(x[:, None], x[:, None]).inverse(),
+    lambda x: torch.cdist(x[:1, None], x[:1, None]).inverse(),
+    lambda x: (x[:1, None] - x[None, :1]).inverse(),
 ])  # fmt: skip
 def test_matrices_that_are_singular_whatever_the_data(target: Callable[[Tensor], object]) -> None:
     report = check(target, "x: [n]", "n >= 3", replay=False)

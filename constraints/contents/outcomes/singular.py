@@ -17,7 +17,7 @@ from .dataless import STRETCHING, Dataless
 _EACH: Final = frozenset(
     """
     abs add clamp clone contiguous detach div double exp float log mul neg permute pow relu sigmoid sqrt
-    square sub t tanh to transpose unsqueeze mT mH T adjoint getitem slice narrow
+    square sub t tanh to transpose unsqueeze mT mH T adjoint getitem slice narrow sum mean norm
     """.split()
 )
 """Operators that compute each element from one of each operand: rows that are alike stay alike. A part of a
@@ -26,6 +26,22 @@ singular matrix may be regular; it is not told apart.
 _COPYING: Final = STRETCHING | frozenset("repeat tile repeat_interleave".split())
 _PRODUCTS: Final = frozenset("matmul mm bmm".split())
 _OUTER: Final = frozenset("outer ger".split())
+_SAMPLING: Final = frozenset(
+    """
+    interpolate upsample_nearest1d upsample_nearest2d upsample_linear1d upsample_bilinear2d upsample_bicubic2d
+    _upsample_nearest_exact1d _upsample_nearest_exact2d _upsample_bilinear2d_aa _upsample_bicubic2d_aa
+    adaptive_avg_pool1d adaptive_avg_pool2d adaptive_max_pool1d adaptive_max_pool2d pad constant_pad_nd
+    reflection_pad1d reflection_pad2d replication_pad1d replication_pad2d
+    """.split()
+)
+"""Operators that compute each row from rows of their operand, or fill it with one number: where there are
+more rows than before, they depend on each other.
+"""
+_SHOWING: Final = frozenset("getitem unsqueeze transpose t permute mT T expand view reshape".split())
+_DIFFERENCES: Final = frozenset("sub cdist".split())
+"""Operators whose result is singular for some sizes where their operands show one tensor: it is zero on the
+diagonal.
+"""
 _JOINING: Final = frozenset("stack cat concat concatenate".split())
 _TRIANGLES: Final[Mapping[str, int]] = {"tril": -1, "triu": 1}
 """For each operator the sign of the diagonals beyond the main one, without which a triangle is singular."""
@@ -62,12 +78,20 @@ def _degenerate(program: Dataless, ref: int, depth: int) -> Formula:
         return isinstance(beyond, int) and beyond * _TRIANGLES[made.op] > 0
     if made.op in _CONVOLUTIONS:
         return any_of(_degenerate(program, weight, depth - 1) for weight in operands[1:2])
+    if made.op in _SAMPLING:
+        before, after = _matrix(program.value(operands[0])), _matrix(value)
+        return any_of(lt(n, m) for n, m in zip(reversed(before), reversed(after), strict=False))
     if made.op in _PRODUCTS:
         return _of_product(program, made, operands, depth)
+    if made.op == "linear":
+        weight = _matrix(program.value(operands[1]))
+        return any_of(lt(weight[-1], n) for n in _matrix(value)[-1:])
+    if made.op in _DIFFERENCES and len(operands) == 2 and _are_one(
+        program, *(_shown(program, one) for one in operands)
+    ):
+        return True
     if made.op not in _EACH | _COPYING:
         return False
-    if made.op == "sub" and len(operands) == 2 and _are_one(program, *operands):
-        return True
     turned = made.op not in _COPYING and len(operands) == 1
     found = (
         _degenerate(program, one, depth - 1) if turned or shape == _matrix(value) else True
@@ -90,6 +114,17 @@ def _are_one(program: Dataless, one: int, other: int) -> bool:
     a, b = program.made(one), program.made(other)
     same = a is not None and b is not None and (a.op, a.node.args, a.place) == (b.op, b.node.args, b.place)
     return one == other or same
+
+
+def _shown(program: Dataless, ref: int) -> int:
+    """Returns the tensor that a chain of views shows."""
+    for _ in range(_DEEPEST):
+        made = program.made(ref)
+        operands = [r.id for _, argument in made.node.args for r in refs(argument)] if made else []
+        if made is None or made.op not in _SHOWING or len(operands) != 1:
+            break
+        ref = operands[0]
+    return ref
 
 
 def _matrix(value: Value | None) -> Shape:
