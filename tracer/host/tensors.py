@@ -15,8 +15,7 @@ from torch._subclasses import fake_tensor
 from torch._subclasses.fake_tensor import FakeTensorMode as FakeTensorMode
 from torch._subclasses.fake_tensor import is_fake as is_fake
 from torch.overrides import _get_current_function_mode
-from torch.utils._python_dispatch import TorchDispatchMode as TorchDispatchMode
-from torch.utils._python_dispatch import _disable_current_modes
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 overrides_off: Final = torch._C.DisableTorchFunction
 """Inside, calls go to torch's own functions: neither modes nor subclasses of tensors see them."""
@@ -34,6 +33,19 @@ torch_check: Final = torch._check
 """Raises unless a condition holds; of sizes of a trace it makes a fact."""
 torch_assert_async: Final = torch._assert_async
 """Raises unless an element is true."""
+
+
+
+class DispatchMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Base of modes that see the calls of kernels; with it the first call does not load `torch._dynamo`."""
+
+    supports_higher_order_operators = True
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Returns False: torch wraps the methods of no mode that says so."""
+        return False
+
 
 FAKE_TENSORS_CANNOT: Final = (
     fake_tensor.DataDependentOutputException,

@@ -15,7 +15,7 @@ from ..bytecode.operations import hands_on
 from ..host.interpreter import frame_above
 from ..host.operators import OpOverload, home_of
 from ..host.patches import Patch, together
-from ..host.tensors import CALLS_WITH_OVERRIDES, TorchDispatchMode, overrides_off
+from ..host.tensors import CALLS_WITH_OVERRIDES, DispatchMode, overrides_off
 from ..patches.integers import ARRAYS
 from ..values.numbers import Real, Size, returned
 from ..values.random import is_drawn
@@ -120,12 +120,10 @@ class Mode(TorchFunctionMode):
         return tensor.dim() > 0 and id(tensor) in self.run.subject.parameters
 
 
-class Constructors(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class Constructors(DispatchMode):
     """Catches what the types of tensors make of sizes, `torch.Tensor(n, 3)`, `torch.FloatTensor(n)`: they are
     no torch functions.
     """
-
-    supports_higher_order_operators = True
 
     def __init__(self, run: Operators) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
