@@ -29,6 +29,9 @@ from anyshape.tracer.recording.binding import bind
 from anyshape.tracer.recording.record import record
 from anyshape.tracer.summaries.families import Families
 from anyshape.typecheck import check
+from benchmarks.fuzz.comparing import checked, wrongs
+from benchmarks.fuzz.eager import outcomes
+from benchmarks.fuzz.program import Program
 
 UPTO = 8
 REFUSALS = (RuntimeError, ValueError, AssertionError, IndexError, ZeroDivisionError, TypeError)
@@ -2761,3 +2764,25 @@ def test_hidden_state(program: Any, columns: int) -> None:
     case = Case(program, f"x: [b, n, {columns}]", refuses=True)
     found = disagreements(case)
     assert [line for line in found if not line.startswith("not summarised") and "open" not in line] == []
+
+
+PARTS = """
+def f(y):
+    parts = []
+    for e in range(y.size(0) - 1, -1, -1):
+        if e > 1:
+            continue
+        parts.append(torch.zeros(e, 3))
+    return {}
+"""
+
+
+@pytest.mark.parametrize("returned", ["sum(parts)", "sum(p.sum(1) for p in parts)", "torch.cat(parts)", "parts"])
+@pytest.mark.parametrize("assume", [(), ("c <= 2",)])
+def test_a_loop_that_ends_at_once_is_that_of_its_law(returned: str, assume: tuple[str, ...]) -> None:
+    """That there is one more iteration tells that c is 2, which it is not where the loop ends before it."""
+    program = Program.of("found", PARTS.format(returned), "y: float32[c]", assume)
+    points = [{"c": c} for c in range(1, 3 if assume else 9)]
+    said = checked(program, 10.0, replay=False)
+    assert wrongs(said, points, outcomes(program, points)) == []
+    assert said.verdict == "proved"

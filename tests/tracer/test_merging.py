@@ -5,6 +5,7 @@ with the same program recorded path by path.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -490,7 +491,7 @@ class Outgrows(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         if x.shape[0] > 4:
             if self.asks:
-                return x.view(int(float(x.abs().sum()) * 2), -1)
+                return x.view(int(math.fmod(float(x.abs().sum()), 2.0)), -1)
             return no_such_name  # type: ignore[name-defined]  # noqa: F821
         return x + 1
 

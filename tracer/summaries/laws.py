@@ -218,6 +218,20 @@ def guess(
     return law, replace(new, children=seen)
 
 
+def begins(law: Law, before: Cell, k: str, first: int, known: Knowledge) -> bool:
+    """Returns whether the law's state for k = first is the one that it was guessed from, by what is known
+    where no further iteration need follow.
+    """
+    if isinstance(law, Appends | Grows):
+        return True
+    cell = gathered(before, known) if isinstance(law, Runs) else law.seen(before)
+    expected = law.at(k, first)
+    return (len(expected), len(law.children)) == (len(cell.dims), len(cell.children)) and all((
+        *(d is None or known.equal(d, e) for d, e in zip(expected, cell.dims, strict=True)),
+        *(begins(a, b, k, first, known) for a, b in zip(law.children, cell.children, strict=True)),
+    ))
+
+
 def _line(d: Dim, e: Dim, steps: Dim, is_size: bool) -> Dim:
     """Returns d + (e - d) * steps; of a size that falls to 0 and stays there, max(u + c * steps, 0)."""
     u, v = _unclamped(d), _unclamped(e)

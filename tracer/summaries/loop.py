@@ -3,9 +3,10 @@
 **The argument.** The loop makes elements 0 to N - 1, N a dim. The first p iterations run as they are (p is 1,
 or 2 where the second still differs). Then a *law* is guessed: the state of the program (`heap.py`) before
 iteration k, for p <= k <= N. It may vary with k in sizes and numbers only, by k times a fixed amount; the
-amount is taken from one more iteration, which is run for the guess alone and leaves no trace. Then the state
-is set to the law's for a new symbol k, the body runs with element k, with only p <= k < N known of k, and
-afterwards the state has to satisfy the law for k + 1. The law holds for k = p by construction, so by
+amount is taken from one more iteration, which is run for the guess alone and leaves no trace. What is known
+where that iteration exists may not hold for N = p, for which the law is compared with the state once more.
+Then the state is set to the law's for a new symbol k, the body runs with element k, with only p <= k < N
+known of k, and afterwards the state has to satisfy the law for k + 1. The law holds for k = p, so by
 induction it holds throughout: each iteration does what the recorded one does, with its own k, and after the
 last the state is the law's for N, also where N is p.
 
@@ -65,7 +66,20 @@ from ..values.symbolic import SymbolicTensor
 from .active import Stage
 from .cells import Cell, with_sizes
 from .heap import Function, function_of, walk
-from .laws import Appends, AsWritten, Grows, Growth, Knowledge, Law, LawCheck, Runs, Things, Unlike, guess
+from .laws import (
+    Appends,
+    AsWritten,
+    Grows,
+    Growth,
+    Knowledge,
+    Law,
+    LawCheck,
+    Runs,
+    Things,
+    Unlike,
+    begins,
+    guess,
+)
 from .loop_elements import BodyPath, LoopElements, given_in, members
 from .plans import MANY, Site
 from .summarised import Summarised
@@ -274,6 +288,8 @@ class Loop(Summarised):
         law, found = self._attempt(lambda: guess(before, after, self.index, first, run, data))
         run.erase(mark)
         run.forget(mark)
+        if not begins(law, before, self.index, first, run):
+            self.fail("what is guessed of it does not hold where it ends at once")
         return self._attempt(lambda: law.without(data)), found, calls
 
     def _element(self, k: Dim, stage: Stage) -> Iterator[Any]:
