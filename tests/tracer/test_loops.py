@@ -2777,7 +2777,10 @@ def f(y):
 """
 
 
-@pytest.mark.parametrize("returned", ["sum(parts)", "sum(p.sum(1) for p in parts)", "torch.cat(parts)", "parts"])
+RETURNED = ("sum(parts)", "sum(p.sum(1) for p in parts)", "torch.cat(parts)", "parts")
+
+
+@pytest.mark.parametrize("returned", RETURNED)
 @pytest.mark.parametrize("assume", [(), ("c <= 2",)])
 def test_a_loop_that_ends_at_once_is_that_of_its_law(returned: str, assume: tuple[str, ...]) -> None:
     """That there is one more iteration tells that c is 2, which it is not where the loop ends before it."""
