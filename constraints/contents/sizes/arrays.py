@@ -40,9 +40,9 @@ class DoesNotRun(Exception):
 class Array:
     """The elements of a tensor, in their order.
 
-    With a `source`, the data put the numbers in some order that they choose; where `loose`, each element may
-    be any of the numbers, of which there need not be as many as elements. Tensors of one source are in the
-    same order. Floats that are `near` are known up to a few roundings.
+    With a `source`, the data put the numbers in some order that they choose, of which this is one; where
+    `loose`, each element may be any of the numbers, of which there need not be as many as elements. Tensors
+    of one source are in the same order. Floats that are `near` are known up to a few roundings.
     """
 
     shape: Shape
@@ -261,13 +261,82 @@ def alike_in(places: Places, made: MadeValue) -> Sameness:
     if _is_anywhere(places, made):
         return Sameness.ALL
     args = places.args(made)
-    source = args.get("input")
-    value = places.program.value(source.id) if isinstance(source, Ref) else None
-    given = made.op in DRAWING or (isinstance(value, Tensor) and value.elements is None)
+    given = made.op in DRAWING or _is_free(places, args.get("input"))
     if not given or (made.op, made.place) not in ALIKE:
         return Sameness.NO
     apart = made.op in DISTINCT or (made.op == "multinomial" and args.get("replacement") is not True)
     return Sameness.EACH if apart else Sameness.ALL
+
+
+def _is_free(places: Places, source: Argument) -> bool:
+    """Returns whether numbers that the user gives may have any order: they are an input, perhaps under a
+    function of each that keeps or turns the order of some.
+    """
+    value = places.program.value(source.id) if isinstance(source, Ref) else None
+    if not isinstance(source, Ref) or not isinstance(value, Tensor) or value.elements is not None:
+        return False
+    made = places.program.made(source.id)
+    return made is None or (made.op in ORDERED and _is_free(places, places.args(made).get("input")))
+
+
+ORDERED: Final = frozenset(
+    "clone contiguous detach flatten reshape squeeze unsqueeze flip neg exp sigmoid tanh relu".split()
+)
+
+
+def picked_alike(
+    call: TensorCall, index: Ref, alike: tuple[Sameness, Sameness], *, several: bool
+) -> Sameness:
+    """Returns how the elements are related that a permutation takes from the input of a call: as those of the
+    two are, if no data choose both.
+
+    What is made of one permutation p alone is g(p(a(i))) and f(p(b(i))), where f, a and b are one-to-one. So
+    g(p(h(p(j)))) is taken, for another permutation h. If there are `several`, three or more, p(h(p(j))) may
+    be any v: p(j) = v does it where h(v) = j, and else p(j) = k and p(h(k)) = v, for some k but v and that
+    with h(k) = j.
+    """
+    own, places = call.args.get("input"), call.places
+    if not isinstance(own, Ref) or not any(alike):
+        return Sameness.NO
+    if _data_of(places, own.id, call.time, set()).isdisjoint(_data_of(places, index.id, call.time, set())):
+        return Sameness.EACH
+    return Sameness.EACH if several and _are_of_one(call, index, alike) else Sameness.NO
+
+
+def _are_of_one(call: TensorCall, index: Ref, alike: tuple[Sameness, Sameness]) -> bool:
+    """Returns whether the input of a call and an index are made of one permutation alone, of all that the
+    data may choose.
+    """
+    own = call.args.get("input")
+    found = {_permutation_of(call.places, ref.id) for ref in (own, index) if isinstance(ref, Ref)}
+    return all(alike) and len(found) == 1 and None not in found
+
+
+def _data_of(places: Places, ref: int, time: int, seen: set[int]) -> set[int]:
+    """Returns the inputs and random numbers from which a value may be made, as the call number `time` gets
+    it, but for those of values already `seen`.
+    """
+    if ref in seen:
+        return set()
+    seen.add(ref)
+    made = places.program.made(ref)
+    if made is None or made.op in DRAWING:
+        return {ref}
+    refs = [(one.id, by.time) for by in (made, places.written_over(ref, time)) if by for one in by.node.refs]
+    return set().union(*(_data_of(places, one, at, seen) for one, at in refs))
+
+
+def _permutation_of(places: Places, ref: int) -> int | None:
+    """Returns the permutation, any that the data choose, from which alone a value is made; None if there is
+    none.
+    """
+    made = places.program.made(ref)
+    while made is not None and alike_in(places, made) is Sameness.NO:
+        if len(refs := made.node.refs) != 1:
+            return None
+        ref = refs[0].id
+        made = places.program.made(ref)
+    return None if made is None or alike_in(places, made) is not Sameness.EACH else ref
 
 
 def _is_anywhere(places: Places, made: MadeValue) -> bool:
@@ -534,10 +603,14 @@ def _moved(law: Callable[[ArrayCall, Array], Sequence[int]]) -> Law:
             same = some == [*every]  # other elements may be other numbers
             return replace(array, shape=call.shape, source=array.source if same else call.ref)
         at = law(call, array)
+        some, whole = tuple([array.numbers[i] for i in at]), len(set(at)) == len(at) == len(array.numbers)
         if array.source is None:
-            return replace(array, shape=call.shape, numbers=tuple([array.numbers[i] for i in at]))
-        whole = len(set(at)) == len(at) == len(array.numbers)
-        return replace(array, shape=call.shape, source=call.ref, loose=not whole, alike=Sameness.EACH)
+            return replace(array, shape=call.shape, numbers=some)
+        if whole:
+            return replace(array, shape=call.shape, numbers=some, source=call.ref)
+        if not array.alike:
+            raise NotComputed
+        return replace(array, shape=call.shape, source=call.ref, loose=True)
 
     return moved
 
@@ -656,15 +729,21 @@ def _assigned(call: ArrayCall) -> Array:
 
 
 def _got(call: ArrayCall) -> Array:
-    """The elements at some places, or those of a vector in an order that the data choose."""
+    """The elements at some places, or those of a vector in an order that the data choose. Permutations of two
+    elements commute, so that the order that one of them has chosen is undone by itself.
+    """
     index, array = call.args.get("index"), call.array()
     if isinstance(index, tuple) and len(index) == 1:
         (index,) = index
-    if isinstance(index, Ref) and len(array.shape) == 1 and array.source is None and not array.near:
-        places = call.array(index)
-        every = sorted(places.numbers) == [*range(*array.shape)]
-        if every and places.source is not None and not places.loose:
-            return replace(array, source=call.ref, alike=places.alike)
+    if isinstance(index, Ref) and len(array.shape) == 1 and not (array.loose or array.near):
+        places, count = call.array(index), len(array.numbers)
+        at = [int(x) % count for x in places.numbers]
+        if sorted(at) == [*range(count)] and places.source is not None and not places.loose:
+            found, alike = tuple([array.numbers[i] for i in at]), (array.alike, places.alike)
+            if count < 3 and _are_of_one(call, index, alike):
+                return replace(array, numbers=found, source=None)
+            alike_now = picked_alike(call, index, alike, several=count > 2)
+            return replace(array, numbers=found, source=call.ref, alike=alike_now)
     return _moved(_item)(call)
 
 

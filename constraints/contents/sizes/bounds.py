@@ -16,7 +16,7 @@ from ...terms.dims import Dim, Term
 from ..computed import NotComputed
 from ..dtypes import DIGITS, INTEGRAL
 from ..shaping import is_permutation
-from .arrays import is_whole_topk
+from .arrays import is_whole_topk, picked_alike
 from .functions import FUNCTIONS, at_most
 from .held import rounded, stored
 from .lines import (
@@ -76,7 +76,9 @@ def _item(call: EndsCall) -> Ends:
         if items[0] == call.args.get("input") and ends.alike == Sameness.ALL:
             return replace(ends, growth=Growth.NOTHING, root=None)  # where all are one number, so is each
         if not ends.chosen and is_permutation(positions, value.shape):
-            alike = min(call.ends_of(items[0]).alike, Sameness.EACH)
+            low, both = call.tail.lines(value.shape[0])[0], (ends.alike, call.ends_of(items[0]).alike)
+            several = low is not None and flat(3).is_below(low)
+            alike = picked_alike(call, items[0], both, several=several)
             return replace(ends, growth=min(ends.growth, Growth.BAG), root=None, alike=alike)
     if len(items) == 1 and type(items[0]) is int and (one := call.tail.at(ends, items[0], call)) is not None:
         return one

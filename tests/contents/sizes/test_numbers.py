@@ -5,6 +5,7 @@ eager runs at many sizes, with data that choose the least, the greatest and othe
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import permutations
 from typing import Any, Final
 
 import pytest
@@ -108,6 +109,50 @@ def test_what_the_data_of_rows_choose(target: Target) -> None:
     for size in (*range(1, 12), 20, 130):
         valid = all(runs(target, size, x.expand(3, -1)) for x in _data(size))
         assert report.accepts.holds(q=size) == valid, (size, report.to_text())
+
+
+COMPOSED: Final[list[Target]] = [
+    lambda x: torch.zeros(1)[(t := x.argsort())[t][0]],
+    lambda x: torch.zeros(1)[(t := x.argsort())[t][:1]],
+    lambda x: torch.zeros(2)[(t := x.argsort())[t][-1]],
+    lambda x: torch.zeros(2)[(t := x.argsort())[t + 0][0]],
+    lambda x: torch.zeros(1)[(t := x.argsort())[t.flip(0)][0]],
+    lambda x: torch.zeros(1)[(t := x.argsort())[t.flip(0)][-1]],
+    lambda x: torch.zeros(1)[(t := x.argsort()).flip(0)[t - n(x)][0]],
+    lambda x: torch.zeros(5)[((t := x.argsort()) * 2 + 1)[n(x) - 1 - t].select(0, 0)],
+    lambda x: torch.zeros(1)[(t := x.sort()[1])[t][0]],
+    lambda x: torch.zeros(n(x)).narrow(0, int((t := x.topk(n(x))[1])[t].clone().add_(3)[0] - n(x)), 1),
+    lambda x: torch.zeros(3)[(arange(n(x)) + 1)[x.argsort()][0]],
+    lambda x: torch.zeros(1)[x.sigmoid().neg().argsort()[arange(n(x)).flip(0)][0]],
+]
+TOGETHER: Final[list[Target]] = [
+    lambda x: torch.zeros(1)[(t := x.argsort()).gather(0, t)[0]],
+    lambda x: torch.zeros(1)[(t := x.argsort()).index_select(0, t)[0]],
+    lambda x: torch.zeros(1)[torch.take(t := x.argsort(), t)[0]],
+    lambda x: torch.zeros(1)[(t := x.argsort())[t.argsort()][0]],
+    lambda x: torch.zeros(1)[x.argsort()[(-x).argsort()][0]],
+    lambda x: torch.zeros(1)[(t := x.argsort())[arange(n(x)).flip(0)][t][0]],
+    lambda x: torch.zeros(1)[(s := (t := x.argsort())[t].flip(0))[s][0]],
+    lambda x: torch.zeros(1)[torch.stack([t := x.argsort(), t])[0][t][0]],
+    lambda x: torch.zeros(1)[(t := x.argsort())[t[0]]],
+    lambda x: torch.zeros(2)[((t := x.argsort()) - t.flip(0))[:1]],
+    lambda x: torch.zeros(1)[(x * 0).argsort()[0]],
+    lambda x: torch.zeros(1)[x.abs().cumsum(0).argsort()[0]],
+    lambda x: torch.zeros(1)[x.sort()[0].argsort()[:1]],
+    lambda x: torch.zeros(1)[(x.sigmoid() + arange(n(x))).argsort()[0]],
+    lambda x: torch.zeros(n(x))[torch.cat((x.sigmoid() - 2, x.sigmoid())).argsort()[:1]],
+]
+
+
+@pytest.mark.parametrize("target", COMPOSED + TOGETHER)
+def test_orders_that_the_data_choose_together(target: Target) -> None:
+    report = check(target, "x: float32[q]", replay=False)
+    assert target in TOGETHER or report.accepts.exact, report.to_text()
+    for size in range(1, 7):
+        orders = (torch.tensor(order, dtype=torch.float32) for order in permutations(range(size)))
+        valid = all(runs(target, size, x) for x in orders)
+        assert report.accepts.holds(q=size) == valid or not report.accepts.exact, (size, report.to_text())
+        assert valid or not report.accepts.certain.holds(q=size), (size, report.to_text())
 
 
 NEVER: Final[list[Target]] = [
