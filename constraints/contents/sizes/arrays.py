@@ -14,13 +14,18 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, combinations, pairwise, product
 from typing import Any, Final, TypeAlias
 
+from msgspec import structs
+
 from ...ir.language import Affine, Dots, Piece, Pieces, Quotient, Slice, Span, Tensor
 from ...ir.program import Argument, Ref
-from ...terms.dims import Dim, Term, UnknownSymbol, evaluate
+from ...terms.dims import Dim, Term, UnknownSymbol, evaluate, symbols
+from ...terms.formula import holds, negate
 from ..computed import FUNCTIONS, NotComputed, Number, RangeOperand, held
+from ..cycles import is_run
 from ..dtypes import DIGITS, INTEGRAL
 from ..laws.calls import CASTS
 from ..places import MadeValue, Places, TensorCall
+from ..values import extremes_of, surely
 from .lines import Sameness
 
 Sizes: TypeAlias = Mapping[str, int]
@@ -57,9 +62,18 @@ class Array:
 class Arrays:
     """The elements of a program's tensors at some sizes."""
 
-    def __init__(self, places: Places, sizes: Sizes, most: int = MOST, choices: int = CHOICES) -> None:
+    def __init__(
+        self,
+        places: Places,
+        sizes: Sizes,
+        most: int = MOST,
+        choices: int = CHOICES,
+        data: Iterable[str] = (),
+    ) -> None:
         self.places = places
         self.sizes = sizes
+        self.data = frozenset(data)
+        """The sizes that the data decide."""
         self._found: dict[tuple[int, int | None], Array] = {}
         self.left, self.choices = most, choices
         """How many more numbers may be computed, of elements and of those that the data choose from."""
@@ -117,6 +131,12 @@ class Arrays:
                     raise NotComputed
                 every = tuple(range(least, most + 1))
                 return Array(shape, every, value.dtype, source=id(value), loose=True, alike=alike)
+            case Pieces((Piece(doubt=doubt) as piece,), True, 0, False, False) if value.dtype in INTEGRAL:
+                span = extremes_of(Pieces((replace(piece, doubt=False),)), surely) if is_run(piece) else None
+                if span is None or not holds(negate(doubt), self.sizes) or piece.given is not True:
+                    return None
+                return self._plain(structs.replace(value, elements=replace(span, by_data=True, dense=True)),
+                                   shape, alike)
             case Pieces(pieces, False, 0, False, False) if value.dtype in INTEGRAL and len(shape) == 1:
                 return self._one_by_one(pieces, shape, value.dtype)
         return None
@@ -201,6 +221,24 @@ class ArrayCall(TensorCall):
         dtype = self.dtype
         return Array(self.shape, tuple([held(x, dtype) for x in numbers]), dtype)
 
+    def is_counted(self) -> bool:
+        """Returns whether the data decide how many elements the input has."""
+        value = self.tensor("input")
+        return value is None or any(not self.arrays.data.isdisjoint(symbols(n)) for n in value.shape)
+
+    def free_sums(self, array: Array) -> Array:
+        """Returns the sums of numbers of a range of which the data choose each freely: all between the least
+        and the greatest.
+        """
+        least, most, count = min(array.numbers), max(array.numbers), math.prod(array.shape)
+        every = {*array.numbers} == {*range(int(least), int(most) + 1)}
+        if array.alike is not Sameness.FREE or not every or self.is_counted():
+            raise NotComputed
+        if count * (most - least) > self.arrays.left:
+            raise NotComputed
+        found = self.made_of(range(int(least) * count, int(most) * count + 1))
+        return replace(found, source=self.ref, loose=True)
+
     def _by_element(self) -> Array:
         """Returns what a function makes of the operands' elements at the same place, or of each number that
         the data may choose.
@@ -265,7 +303,7 @@ def alike_in(places: Places, made: MadeValue) -> Sameness:
     if not given or (made.op, made.place) not in ALIKE:
         return Sameness.NO
     apart = made.op in DISTINCT or (made.op == "multinomial" and args.get("replacement") is not True)
-    return Sameness.EACH if apart else Sameness.ALL
+    return Sameness.EACH if apart else Sameness.FREE
 
 
 def _is_free(places: Places, source: Argument) -> bool:
@@ -601,7 +639,8 @@ def _moved(law: Callable[[ArrayCall, Array], Sequence[int]]) -> Law:
             if not array.alike and len(set(some)) < len(every):
                 raise NotComputed
             same = some == [*every]  # other elements may be other numbers
-            return replace(array, shape=call.shape, source=array.source if same else call.ref)
+            alike = array.alike if len(set(some)) == len(some) else min(array.alike, Sameness.ALL)
+            return replace(array, shape=call.shape, source=array.source if same else call.ref, alike=alike)
         at = law(call, array)
         some, whole = tuple([array.numbers[i] for i in at]), len(set(at)) == len(at) == len(array.numbers)
         if array.source is None:
@@ -617,6 +656,8 @@ def _moved(law: Callable[[ArrayCall, Array], Sequence[int]]) -> Law:
 
 def _axes(call: ArrayCall, found: Any, rank: int) -> list[int]:
     some = found if isinstance(found, tuple) else (found,)
+    if not rank and all(axis in (-1, 0) for axis in some):
+        return []  # a tensor without dims is as it is
     if not all(type(axis) is int and -rank <= axis < rank for axis in some):
         raise NotComputed
     return [axis % rank for axis in some]
@@ -836,6 +877,8 @@ def _reduced(law: Callable[[Iterable[Number]], Number], empty: bool) -> Law:
         if array.near or array.dtype in DIGITS or call.part or call.args.get("other") is not None:
             raise NotComputed
         if array.loose and math.prod(array.shape) != 1:
+            if axis in (None, (), 0, -1) and len(array.shape) == 1 and call.op in ("sum", "prod"):
+                return call.free_sums(array) if call.op == "sum" else _doubled(call, array)
             if array.alike < Sameness.ALL or law not in (max, min) or 0 in array.shape:
                 raise NotComputed
             return replace(array, shape=call.shape, dtype=call.dtype, source=call.ref)
@@ -887,11 +930,14 @@ def _doubled(call: ArrayCall, array: Array) -> Array:
     """Products of the first of some ones and twos, in an order that the data choose: all powers of 2 up to
     the product of all, and 1 where the first may be 1.
     """
-    free = array.alike and not array.loose and len(array.shape) == 1
-    if call.op != "cumprod" or not free or not {1, 2}.issuperset(array.numbers):
+    free = array.alike is Sameness.FREE and not call.is_counted() if array.loose else array.alike
+    if call.op == "cumsum" or not free or len(array.shape) != 1 or not {1, 2}.issuperset(array.numbers):
         raise NotComputed
     twos = array.numbers.count(2)
-    powers = [1 << k for k in range(twos == len(array.numbers), twos + 1)]
+    if array.loose:
+        twos = math.prod(array.shape) if twos else 0
+    whole = 1 not in array.numbers
+    powers = [1 << k for k in range(twos if whole and call.op == "prod" else whole, twos + 1)]
     found = call.made_of(powers)
     return replace(found, source=call.ref, loose=True)
 

@@ -231,7 +231,7 @@ class _Search:
 
     def _found(self, sizes: Mapping[str, int], most: int) -> tuple[Arrays, bool] | None:
         """Returns elements at some sizes, and whether those of the value are among them."""
-        arrays = Arrays(self.places, {**self.counts, **sizes}, most, self.choices)
+        arrays = Arrays(self.places, {**self.counts, **sizes}, most, self.choices, self.counts)
         try:
             arrays.of(self.ref, self.time)
         except NotComputed:
@@ -244,7 +244,7 @@ class _Search:
 
     def _numbers(self, sizes: Mapping[str, int]) -> Array | None:
         """Returns the elements at some sizes; None where there are none."""
-        arrays = Arrays(self.places, {**self.counts, **sizes}, self.left, self.choices)
+        arrays = Arrays(self.places, {**self.counts, **sizes}, self.left, self.choices, self.counts)
         try:
             found = arrays.of(self.ref, self.time)
             if self.counts and not found.loose:
@@ -350,8 +350,12 @@ class _Search:
                 return True
             if reached is not None and high is not None and high.plus(flat(1)).is_below(reached):
                 return False
-        greatest = None if bound is None or bound != reached else _term(bound, tail.box)
-        return None if greatest is None else ge(limit, greatest)
+        greatest = None if bound is None else _term(bound, tail.box)
+        if bound is None or greatest is None:
+            return None
+        inside = ge(limit, greatest)
+        exact = reached is not None and bound.is_below(reached)
+        return inside if exact or self.places.certain(inside) else None
 
 
 def are_sizes(sizes: Sequence[int]) -> bool:
