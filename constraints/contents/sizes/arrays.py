@@ -87,19 +87,33 @@ class Arrays:
         if key not in self._found:
             shape = self.shape(value)
             alike = Sameness.NO if made is None else alike_in(self.places, made)
-            if over or (plain := self._plain(value, shape, alike)) is None:
-                if made is None:
-                    raise NotComputed
-                op, args = made.op.rstrip("_"), self.places.args(made)
-                call = ArrayCall(self.places, op, args, value, made.place, made.time, self, ref, shape)
-                plain = call.computed()
+            plain = None if over else self._plain(value, shape, alike)
+            if plain is None:
+                plain = self._made(made, ref, value, shape)
                 plain = replace(plain, alike=alike) if alike and plain.source == ref else plain
+            elif plain.loose and not alike:
+                plain = replace(plain, alike=self._alike(plain, made, ref, value))
             self.left -= math.prod(shape) + 1
             self.choices -= len(plain.numbers)
             if self.left < 0 or self.choices < 0 or plain.shape != shape or plain.dtype != value.dtype:
                 raise NotComputed
             self._found[key] = plain
         return self._found[key]
+
+    def _made(self, made: MadeValue | None, ref: int, value: Tensor, shape: Shape) -> Array:
+        """Returns the elements by the law of the call that has made them."""
+        if made is None:
+            raise NotComputed
+        op, args = made.op.rstrip("_"), self.places.args(made)
+        return ArrayCall(self.places, op, args, value, made.place, made.time, self, ref, shape).computed()
+
+    def _alike(self, plain: Array, made: MadeValue | None, ref: int, value: Tensor) -> Sameness:
+        """Returns how elements that are stated as a choice of the data are related, as their maker tells."""
+        try:
+            found = self._made(made, ref, value, plain.shape)
+        except NotComputed:
+            return Sameness.NO
+        return found.alike if found.loose and {*found.numbers} == {*plain.numbers} else Sameness.NO
 
     def number(self, dim: Dim) -> int:
         try:
@@ -230,13 +244,13 @@ class ArrayCall(TensorCall):
         """Returns the sums of numbers of a range of which the data choose each freely: all between the least
         and the greatest.
         """
-        least, most, count = min(array.numbers), max(array.numbers), math.prod(array.shape)
-        every = {*array.numbers} == {*range(int(least), int(most) + 1)}
+        least, most, count = int(min(array.numbers)), int(max(array.numbers)), math.prod(array.shape)
+        every = {*array.numbers} == {*range(least, most + 1)}
         if array.alike is not Sameness.FREE or not every or self.is_counted():
             raise NotComputed
         if count * (most - least) > self.arrays.left:
             raise NotComputed
-        found = self.made_of(range(int(least) * count, int(most) * count + 1))
+        found = self.made_of(range(least * count, most * count + 1))
         return replace(found, source=self.ref, loose=True)
 
     def _by_element(self) -> Array:
@@ -642,11 +656,11 @@ def _moved(law: Callable[[ArrayCall, Array], Sequence[int]]) -> Law:
             alike = array.alike if len(set(some)) == len(some) else min(array.alike, Sameness.ALL)
             return replace(array, shape=call.shape, source=array.source if same else call.ref, alike=alike)
         at = law(call, array)
-        some, whole = tuple([array.numbers[i] for i in at]), len(set(at)) == len(at) == len(array.numbers)
+        there, whole = tuple([array.numbers[i] for i in at]), len(set(at)) == len(at) == len(array.numbers)
         if array.source is None:
-            return replace(array, shape=call.shape, numbers=some)
+            return replace(array, shape=call.shape, numbers=there)
         if whole:
-            return replace(array, shape=call.shape, numbers=some, source=call.ref)
+            return replace(array, shape=call.shape, numbers=there, source=call.ref)
         if not array.alike:
             raise NotComputed
         return replace(array, shape=call.shape, source=call.ref, loose=True)

@@ -23,7 +23,7 @@ from ..computed import NotComputed
 from ..places import Places
 from .arrays import CHOICES, MOST, Array, Arrays, DoesNotRun
 from .bounds import LAWS
-from .lines import Bound, Ends, Growth, Line, flat
+from .lines import Bound, Ends, Growth, Line, Sameness, flat
 from .tails import Box, Tail
 
 ANCHORS: Final = (140, 70, 36, 20, 6)
@@ -263,9 +263,11 @@ class _Search:
             array = Array((), (self._count(array),), "int64")
             numbers = array.numbers
         if self.limits.sizes and array is not None:
-            if array.source is not None or len(array.shape) != 1:
+            together = array.loose and array.alike >= Sameness.ALL and not self.counts
+            if len(array.shape) != 1 or (array.source is not None and not together):
                 raise NotComputed
-            if not are_sizes(tuple(map(int, numbers))):
+            worst = (max(numbers, default=0),) * array.shape[0] if together else numbers
+            if not are_sizes(tuple(map(int, worst))):
                 return False
         kept = [x for x in numbers if x != self.limits.ignored]
         if not kept or array is None or 0 in array.shape:
@@ -325,7 +327,8 @@ class _Search:
         if ends.wild or not isinstance(value, Tensor) or len(value.shape) != 1:
             return False
         count = tail.lines(value.shape[0])[0]
-        twos = ends.low is not None and flat(2).is_below(ends.low)
+        least = ends.top if ends.chosen and ends.alike >= Sameness.ALL else ends.low
+        twos = least is not None and flat(2).is_below(least)
         if twos and count is not None and flat(64).is_below(count):
             return True
         there = tail.numbers(Ref(self.ref), self.time)

@@ -198,8 +198,8 @@ class Tail:
             case Span(int(), high, True, True, True) if self.rises(high):
                 return Growth.NUMBERS
             case Pieces((Piece(doubt=False) as piece,), True) if is_run(piece):
-                low, high = (None, None) if (span := extremes(value)) is None else (span.low, span.high)
-                rises = isinstance(low, int) and high is not None and self.rises(high)
+                span = extremes(value)
+                rises = span is not None and isinstance(span.low, int) and self.rises(span.high)
                 return Growth.NUMBERS if rises else Growth.NOTHING
             case Pieces(pieces) if value.shape and all(type(n) is int for n in value.shape):
                 single = all(type(p.term) is int and p.given is True and not p.indices for p in pieces)

@@ -168,6 +168,7 @@ DRAWN: Final[list[Callable[[Callable[..., Tensor], int], Any]]] = [
     lambda draw, n: torch.zeros(5)[(draw(n, (n,)) + 1).clamp(max=2).cumprod(0)],
     lambda draw, n: torch.zeros(8)[draw(n, (3,)).sum(0)],
     lambda draw, n: torch.split(torch.zeros(n + 3, 2), (draw(n, (n,)) + 1).tolist()),
+    lambda draw, n: torch.empty((draw(4, (n,)) % 3 - 1).tolist()),
 ]
 RELATED: Final[list[Callable[[Callable[..., Tensor], int], Any]]] = [
     lambda draw, n: torch.zeros(5)[draw(n, (3,)).diff(n=2)],
@@ -206,6 +207,15 @@ def _all_run(target: Callable[[Callable[..., Tensor], int], Any], size: int) -> 
     ((high, count),) = asked
     every = (torch.tensor(numbers) for numbers in product(range(high), repeat=count))
     return all(runs(lambda x, t=t: target(lambda high, shape: t, size), size) for t in every)
+
+
+def test_sizes_that_are_drawn_freely() -> None:
+    drawn = lambda x: torch.zeros((torch.randint(3, x.shape) * 2).tolist())  # noqa: E731
+    report = check(drawn, "x: float32[q]", replay=False)
+    assert report.accepts.exact, report.to_text()
+    for size in (1, 2, 29, 30, 31, 32, 33, 64, 65, 200):
+        fits = 4 ** (size - 1) < 1 << 63 and 4**size < 1 << 61  # bytes, and strides of the greatest sizes
+        assert report.accepts.holds(q=size) == fits, (size, report.to_text())
 
 
 ROUNDED: Final[list[tuple[Target, int]]] = [
