@@ -27,8 +27,7 @@ from .indices import (
     require_in_range,
     require_some,
 )
-from .laws.arithmetic import require_exact
-from .laws.calls import CASTS, NamedCall, of_number
+from .laws.calls import NamedCall, of_number
 from .laws.makers import drawn_between
 from .masks import number_of_true, one_dim, one_value
 from .values import extremes_of, of, pieces_of
@@ -112,9 +111,8 @@ REFUSING: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """For each operator the operands that it refuses for some data."""
 DIVISIONS: Final = frozenset("div floor_divide remainder fmod".split())
-ROUNDING: Final = CASTS | {"ceil", "floor", "round", "trunc"}
 ASKING: Final = frozenset("pow randperm randint randint_like random".split()).union(
-    INDICES, REFUSING, POINTS, PUT, DIVISIONS, ROUNDING
+    INDICES, REFUSING, POINTS, PUT, DIVISIONS
 )
 """Operators whose operands are checked."""
 
@@ -130,8 +128,6 @@ def require_elements(c: Context, op: str, named: Named, result: Any, unchecked: 
         require_in_range(c, op, named, unchecked)
     if op in DIVISIONS:
         _require_divisor(c, op, named, result)
-    if op in ROUNDING:
-        require_exact(c, op, named, result)
     _require_operands(c, op, named, result)
 
 

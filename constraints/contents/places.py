@@ -32,7 +32,7 @@ from ..ir.language import (
     product,
 )
 from ..ir.program import Argument, Node, Ref
-from ..terms.dims import Dim, Term, maximum
+from ..terms.dims import Dim, Term, maximum, minimum
 from ..terms.formula import Formula, all_of, any_of, eq, ge, negate
 from .dtypes import DIGITS
 from .following import with_elements
@@ -517,7 +517,7 @@ def _items(call: PlacedCall, place: Place) -> Tensor | None:
     if len(tensors) > 1 or any(isinstance(i, bool | tuple) for i in items) or items.count(Dots) > 1:
         return None
     if any(_is_mask(call.places.program.value(ref.id)) for ref in tensors):
-        return None
+        return _first_picked(call, tensors[0], place) if len(items) == 1 else None
     spoken = sum(item is not None and item is not Dots for item in items)
     at = next((k for k, item in enumerate(items) if item is Dots), len(items))
     filled = (*items[:at], *(Slice() for _ in range(len(call.shape) - spoken)), *items[at + 1 :])
@@ -545,6 +545,14 @@ def _items(call: PlacedCall, place: Place) -> Tensor | None:
             return None
         found.append(here)
     return _wrapped(call, tuple(found), counted)
+
+
+def _first_picked(call: PlacedCall, mask: Ref, place: Place) -> Tensor | None:
+    """The first element that a mask picks is the first of all, where the mask is true there."""
+    first = (0,) * len(call.shape)
+    found = call.at(first, mask) if place == (0,) and call.size_of(mask) == call.shape else None
+    true = None if found is None else _truth(found)
+    return call.at(first) if true is not None and call.places.certain(true) else None
 
 
 def _wrapped(call: PlacedCall, place: Place, axes: Sequence[int]) -> Tensor | None:
@@ -734,12 +742,21 @@ def _combined(call: PlacedCall, place: Place) -> Tensor | None:
 
 
 def _corner(call: PlacedCall, place: Place) -> Tensor | None:
-    """The row and the column of the first entry on one side of a diagonal, row by row."""
-    offset = call.args.get("offset", 0)
-    if place[1] != 0 or not isinstance(offset, int | Term) or not isinstance(place[0], int):
+    """The row and the column of the first and the last entry on one side of a diagonal, row by row."""
+    offset, rows, columns = call.args.get("offset", 0), call.args.get("row"), call.args.get("col")
+    if not isinstance(offset, int | Term) or not isinstance(place[0], int):
         return None
-    moved = place[0] == (0 if call.op == "tril_indices" else 1)
-    return call.constant(maximum(-offset if call.op == "tril_indices" else offset, 0) if moved else 0)
+    below = call.op == "tril_indices"
+    if place[1] == 0:
+        moved = place[0] == (0 if below else 1)
+        return call.constant(maximum(-offset if below else offset, 0) if moved else 0)
+    if place[1] != call.result.shape[1] - 1 or not isinstance(rows, int | Term):
+        return None
+    if not isinstance(columns, int | Term):
+        return None
+    if below:
+        return call.constant(minimum(rows - 1 + offset, columns - 1) if place[0] else rows - 1)
+    return call.constant(columns - 1 if place[0] else minimum(rows - 1, columns - 1 - offset))
 
 
 def _first_found(call: PlacedCall, place: Place) -> Tensor | None:
@@ -807,6 +824,14 @@ def _ordered(call: PlacedCall, place: Place) -> Tensor | None:
 
 def _first_kept(call: PlacedCall, place: Place) -> Tensor | None:
     return call.at(place) if place == (0,) and len(call.shape) == 1 and not call.part else None
+
+
+def _first_extreme(call: PlacedCall, place: Place) -> Tensor | None:
+    """The first of running extremes is at index 0, and is the first element."""
+    axis = _axis(call.args.get("dim"), len(place))
+    if axis is None or place[axis] != 0:
+        return None
+    return call.constant(0) if call.part else call.at(place)
 
 
 def _first_sum(call: PlacedCall, place: Place) -> Tensor | None:
@@ -905,6 +930,7 @@ LAWS: Final[Mapping[str, Law]] = {
     **dict.fromkeys("msort unique unique2 _unique _unique2".split(), _least),
     **dict.fromkeys(("unique_consecutive", "_unique_consecutive"), _first_kept),
     **dict.fromkeys("cumsum cumprod".split(), _first_sum),
+    **dict.fromkeys("cummax cummin".split(), _first_extreme),
     "diff": _apart,
     **dict.fromkeys("linspace logspace".split(), _spaced),
     "unravel_index": _digit,

@@ -305,7 +305,7 @@ def fitted(pieces: Pieces | None, dtype: str | None, at_least: AtLeast) -> Piece
     unknown: list[Formula] = [p.given for p in pieces.pieces if p.term is None]
     for piece in (p for p in pieces.pieces if p.term is not None):
         if dtype in DIGITS and _is_ratio(pieces):
-            found.append(piece)  # its rounding is required to be exact (`require_exact`)
+            found.append(piece)  # it is in doubt once it is made whole (`of_fraction`)
             continue
         if great and piece not in great:
             found.append(piece)

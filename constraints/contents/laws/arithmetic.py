@@ -15,7 +15,7 @@ from ...ir.language import UNTRACKED, Affine, Elements, Piece, Pieces, Ratio, Sh
 from ...terms.dims import Dim, Term, ceildiv, maximum, minimum, substitute
 from ...terms.formula import Formula, all_of, any_of, ge, negate
 from ..cycles import is_run, modulo, two_ends
-from ..dtypes import DIGITS, INTEGRAL, SINGLE, SMALL, limits
+from ..dtypes import DIGITS, INTEGRAL, SINGLE, SMALL, WHOLE, limits
 from ..functions import (
     AtLeast,
     Reach,
@@ -34,7 +34,7 @@ from ..functions import (
     without,
 )
 from ..values import constant, is_data, is_float, of, pieces_of, scaled
-from .calls import CASTS, Law, Named, NamedCall, of_number
+from .calls import Law, NamedCall, of_number
 from .images import chosen_where
 
 FEW: Final = 4
@@ -648,8 +648,8 @@ def whole(pieces: Pieces | None, law: Callable[[Dim, Dim], Dim]) -> Pieces | Non
 
 
 def _is_constant(pieces: Pieces) -> bool:
-    """Returns whether the elements are one fraction shifted by small numbers, whose exactness `require_exact`
-    checks.
+    """Returns whether the elements are one fraction shifted by small numbers, of which `of_fraction` says how
+    far they are exact.
     """
     return len(pieces.pieces) == 1 and not pieces.pieces[0].indices and isinstance(pieces.pieces[0].over, int)
 
@@ -744,21 +744,23 @@ def _has_fractions(pieces: Pieces) -> bool:
     return any(p.over != 1 for p in pieces.pieces)
 
 
-def require_exact(c: Any, op: str, named: Named, result: Any) -> None:
-    """Marks the sizes where a single fraction of sizes may be rounded to another integer (`dtypes.limits`).
+def of_fraction(law: Law) -> Law:
+    """Returns the law of a function that makes numbers whole. One fraction n/d of sizes, of which floats hold
+    the whole part up to some n, is in doubt beyond: as rounding keeps order, it stays as far from 0.
     """
-    cast = op in CASTS and isinstance(result, Tensor) and result.dtype in INTEGRAL
-    if op not in ("ceil", "floor", "round", "trunc") and not cast:
-        return
-    match named.get("input"):
-        case Tensor(_, dtype, _, Ratio(n, d, r)) if dtype in DIGITS:
-            r = max(r, 1)
-        case Tensor(_, dtype, _, Affine(n, ())) if dtype in DIGITS:
-            d, r = 1, 1
-        case _:
-            return
-    _, most = limits(dtype, r, d) or (0, 0)
-    if not c.at_least(most - n, 0) or not c.at_least(most + n, 0):
-        beyond = any_of((ge(n, most + 1), ge(-most - 1, n)))
-        reason = f"the rounding of {n} / {d} is left aside, which matters beyond {most}"
-        c.approximate(reason, where=beyond)
+
+    def of(call: NamedCall) -> Elements | Pieces:
+        found = law(call)
+        match call.input:
+            case Tensor(_, dtype, _, Ratio(n, d, r)) if dtype in DIGITS:
+                _, most = limits(dtype, max(r, 1), d) or (0, 0)
+            case _:
+                return found
+        pieces = None if found is UNTRACKED else pieces_of(found, call.result.shape)
+        inside = call.at_least(most - n, 0) and call.at_least(most + n, 0)
+        if pieces is None or inside or call.result.dtype not in WHOLE | DIGITS.keys():
+            return found
+        doubt = any_of((ge(n, most + 1), ge(-most - 1, n)))
+        return replace(pieces, pieces=tuple(replace(p, doubt=doubt, least=most // d) for p in pieces.pieces))
+
+    return of

@@ -14,13 +14,18 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, combinations, pairwise, product
 from typing import Any, Final, TypeAlias
 
+from msgspec import structs
+
 from ...ir.language import Affine, Dots, Piece, Pieces, Quotient, Slice, Span, Tensor
 from ...ir.program import Argument, Ref
-from ...terms.dims import Dim, Term, UnknownSymbol, evaluate
+from ...terms.dims import Dim, Term, UnknownSymbol, evaluate, symbols
+from ...terms.formula import holds, negate
 from ..computed import FUNCTIONS, NotComputed, Number, RangeOperand, held
+from ..cycles import is_run
 from ..dtypes import DIGITS, INTEGRAL
 from ..laws.calls import CASTS
 from ..places import MadeValue, Places, TensorCall
+from ..values import extremes_of, surely
 from .lines import Sameness
 
 Sizes: TypeAlias = Mapping[str, int]
@@ -40,9 +45,9 @@ class DoesNotRun(Exception):
 class Array:
     """The elements of a tensor, in their order.
 
-    With a `source`, the data put the numbers in some order that they choose; where `loose`, each element may
-    be any of the numbers, of which there need not be as many as elements. Tensors of one source are in the
-    same order. Floats that are `near` are known up to a few roundings.
+    With a `source`, the data put the numbers in some order that they choose, of which this is one; where
+    `loose`, each element may be any of the numbers, of which there need not be as many as elements. Tensors
+    of one source are in the same order. Floats that are `near` are known up to a few roundings.
     """
 
     shape: Shape
@@ -57,9 +62,18 @@ class Array:
 class Arrays:
     """The elements of a program's tensors at some sizes."""
 
-    def __init__(self, places: Places, sizes: Sizes, most: int = MOST, choices: int = CHOICES) -> None:
+    def __init__(
+        self,
+        places: Places,
+        sizes: Sizes,
+        most: int = MOST,
+        choices: int = CHOICES,
+        data: Iterable[str] = (),
+    ) -> None:
         self.places = places
         self.sizes = sizes
+        self.data = frozenset(data)
+        """The sizes that the data decide."""
         self._found: dict[tuple[int, int | None], Array] = {}
         self.left, self.choices = most, choices
         """How many more numbers may be computed, of elements and of those that the data choose from."""
@@ -73,19 +87,33 @@ class Arrays:
         if key not in self._found:
             shape = self.shape(value)
             alike = Sameness.NO if made is None else alike_in(self.places, made)
-            if over or (plain := self._plain(value, shape, alike)) is None:
-                if made is None:
-                    raise NotComputed
-                op, args = made.op.rstrip("_"), self.places.args(made)
-                call = ArrayCall(self.places, op, args, value, made.place, made.time, self, ref, shape)
-                plain = call.computed()
+            plain = None if over else self._plain(value, shape, alike)
+            if plain is None:
+                plain = self._made(made, ref, value, shape)
                 plain = replace(plain, alike=alike) if alike and plain.source == ref else plain
+            elif plain.loose and not alike:
+                plain = replace(plain, alike=self._alike(plain, made, ref, value))
             self.left -= math.prod(shape) + 1
             self.choices -= len(plain.numbers)
             if self.left < 0 or self.choices < 0 or plain.shape != shape or plain.dtype != value.dtype:
                 raise NotComputed
             self._found[key] = plain
         return self._found[key]
+
+    def _made(self, made: MadeValue | None, ref: int, value: Tensor, shape: Shape) -> Array:
+        """Returns the elements by the law of the call that has made them."""
+        if made is None:
+            raise NotComputed
+        op, args = made.op.rstrip("_"), self.places.args(made)
+        return ArrayCall(self.places, op, args, value, made.place, made.time, self, ref, shape).computed()
+
+    def _alike(self, plain: Array, made: MadeValue | None, ref: int, value: Tensor) -> Sameness:
+        """Returns how elements that are stated as a choice of the data are related, as their maker tells."""
+        try:
+            found = self._made(made, ref, value, plain.shape)
+        except NotComputed:
+            return Sameness.NO
+        return found.alike if found.loose and {*found.numbers} == {*plain.numbers} else Sameness.NO
 
     def number(self, dim: Dim) -> int:
         try:
@@ -117,6 +145,12 @@ class Arrays:
                     raise NotComputed
                 every = tuple(range(least, most + 1))
                 return Array(shape, every, value.dtype, source=id(value), loose=True, alike=alike)
+            case Pieces((Piece(doubt=doubt) as piece,), True, 0, False, False) if value.dtype in INTEGRAL:
+                span = extremes_of(Pieces((replace(piece, doubt=False),)), surely) if is_run(piece) else None
+                if span is None or not holds(negate(doubt), self.sizes) or piece.given is not True:
+                    return None
+                return self._plain(structs.replace(value, elements=replace(span, by_data=True, dense=True)),
+                                   shape, alike)
             case Pieces(pieces, False, 0, False, False) if value.dtype in INTEGRAL and len(shape) == 1:
                 return self._one_by_one(pieces, shape, value.dtype)
         return None
@@ -201,6 +235,24 @@ class ArrayCall(TensorCall):
         dtype = self.dtype
         return Array(self.shape, tuple([held(x, dtype) for x in numbers]), dtype)
 
+    def is_counted(self) -> bool:
+        """Returns whether the data decide how many elements the input has."""
+        value = self.tensor("input")
+        return value is None or any(not self.arrays.data.isdisjoint(symbols(n)) for n in value.shape)
+
+    def free_sums(self, array: Array) -> Array:
+        """Returns the sums of numbers of a range of which the data choose each freely: all between the least
+        and the greatest.
+        """
+        least, most, count = int(min(array.numbers)), int(max(array.numbers)), math.prod(array.shape)
+        every = {*array.numbers} == {*range(least, most + 1)}
+        if array.alike is not Sameness.FREE or not every or self.is_counted():
+            raise NotComputed
+        if count * (most - least) > self.arrays.left:
+            raise NotComputed
+        found = self.made_of(range(least * count, most * count + 1))
+        return replace(found, source=self.ref, loose=True)
+
     def _by_element(self) -> Array:
         """Returns what a function makes of the operands' elements at the same place, or of each number that
         the data may choose.
@@ -261,13 +313,82 @@ def alike_in(places: Places, made: MadeValue) -> Sameness:
     if _is_anywhere(places, made):
         return Sameness.ALL
     args = places.args(made)
-    source = args.get("input")
-    value = places.program.value(source.id) if isinstance(source, Ref) else None
-    given = made.op in DRAWING or (isinstance(value, Tensor) and value.elements is None)
+    given = made.op in DRAWING or _is_free(places, args.get("input"))
     if not given or (made.op, made.place) not in ALIKE:
         return Sameness.NO
     apart = made.op in DISTINCT or (made.op == "multinomial" and args.get("replacement") is not True)
-    return Sameness.EACH if apart else Sameness.ALL
+    return Sameness.EACH if apart else Sameness.FREE
+
+
+def _is_free(places: Places, source: Argument) -> bool:
+    """Returns whether numbers that the user gives may have any order: they are an input, perhaps under a
+    function of each that keeps or turns the order of some.
+    """
+    value = places.program.value(source.id) if isinstance(source, Ref) else None
+    if not isinstance(source, Ref) or not isinstance(value, Tensor) or value.elements is not None:
+        return False
+    made = places.program.made(source.id)
+    return made is None or (made.op in ORDERED and _is_free(places, places.args(made).get("input")))
+
+
+ORDERED: Final = frozenset(
+    "clone contiguous detach flatten reshape squeeze unsqueeze flip neg exp sigmoid tanh relu".split()
+)
+
+
+def picked_alike(
+    call: TensorCall, index: Ref, alike: tuple[Sameness, Sameness], *, several: bool
+) -> Sameness:
+    """Returns how the elements are related that a permutation takes from the input of a call: as those of the
+    two are, if no data choose both.
+
+    What is made of one permutation p alone is g(p(a(i))) and f(p(b(i))), where f, a and b are one-to-one. So
+    g(p(h(p(j)))) is taken, for another permutation h. If there are `several`, three or more, p(h(p(j))) may
+    be any v: p(j) = v does it where h(v) = j, and else p(j) = k and p(h(k)) = v, for some k but v and that
+    with h(k) = j.
+    """
+    own, places = call.args.get("input"), call.places
+    if not isinstance(own, Ref) or not any(alike):
+        return Sameness.NO
+    if _data_of(places, own.id, call.time, set()).isdisjoint(_data_of(places, index.id, call.time, set())):
+        return Sameness.EACH
+    return Sameness.EACH if several and _are_of_one(call, index, alike) else Sameness.NO
+
+
+def _are_of_one(call: TensorCall, index: Ref, alike: tuple[Sameness, Sameness]) -> bool:
+    """Returns whether the input of a call and an index are made of one permutation alone, of all that the
+    data may choose.
+    """
+    own = call.args.get("input")
+    found = {_permutation_of(call.places, ref.id) for ref in (own, index) if isinstance(ref, Ref)}
+    return all(alike) and len(found) == 1 and None not in found
+
+
+def _data_of(places: Places, ref: int, time: int, seen: set[int]) -> set[int]:
+    """Returns the inputs and random numbers from which a value may be made, as the call number `time` gets
+    it, but for those of values already `seen`.
+    """
+    if ref in seen:
+        return set()
+    seen.add(ref)
+    made = places.program.made(ref)
+    if made is None or made.op in DRAWING:
+        return {ref}
+    refs = [(one.id, by.time) for by in (made, places.written_over(ref, time)) if by for one in by.node.refs]
+    return set().union(*(_data_of(places, one, at, seen) for one, at in refs))
+
+
+def _permutation_of(places: Places, ref: int) -> int | None:
+    """Returns the permutation, any that the data choose, from which alone a value is made; None if there is
+    none.
+    """
+    made = places.program.made(ref)
+    while made is not None and alike_in(places, made) is Sameness.NO:
+        if len(refs := made.node.refs) != 1:
+            return None
+        ref = refs[0].id
+        made = places.program.made(ref)
+    return None if made is None or alike_in(places, made) is not Sameness.EACH else ref
 
 
 def _is_anywhere(places: Places, made: MadeValue) -> bool:
@@ -532,18 +653,25 @@ def _moved(law: Callable[[ArrayCall, Array], Sequence[int]]) -> Law:
             if not array.alike and len(set(some)) < len(every):
                 raise NotComputed
             same = some == [*every]  # other elements may be other numbers
-            return replace(array, shape=call.shape, source=array.source if same else call.ref)
+            alike = array.alike if len(set(some)) == len(some) else min(array.alike, Sameness.ALL)
+            return replace(array, shape=call.shape, source=array.source if same else call.ref, alike=alike)
         at = law(call, array)
+        there, whole = tuple([array.numbers[i] for i in at]), len(set(at)) == len(at) == len(array.numbers)
         if array.source is None:
-            return replace(array, shape=call.shape, numbers=tuple([array.numbers[i] for i in at]))
-        whole = len(set(at)) == len(at) == len(array.numbers)
-        return replace(array, shape=call.shape, source=call.ref, loose=not whole, alike=Sameness.EACH)
+            return replace(array, shape=call.shape, numbers=there)
+        if whole:
+            return replace(array, shape=call.shape, numbers=there, source=call.ref)
+        if not array.alike:
+            raise NotComputed
+        return replace(array, shape=call.shape, source=call.ref, loose=True)
 
     return moved
 
 
 def _axes(call: ArrayCall, found: Any, rank: int) -> list[int]:
     some = found if isinstance(found, tuple) else (found,)
+    if not rank and all(axis in (-1, 0) for axis in some):
+        return []  # a tensor without dims is as it is
     if not all(type(axis) is int and -rank <= axis < rank for axis in some):
         raise NotComputed
     return [axis % rank for axis in some]
@@ -656,15 +784,21 @@ def _assigned(call: ArrayCall) -> Array:
 
 
 def _got(call: ArrayCall) -> Array:
-    """The elements at some places, or those of a vector in an order that the data choose."""
+    """The elements at some places, or those of a vector in an order that the data choose. Permutations of two
+    elements commute, so that the order that one of them has chosen is undone by itself.
+    """
     index, array = call.args.get("index"), call.array()
     if isinstance(index, tuple) and len(index) == 1:
         (index,) = index
-    if isinstance(index, Ref) and len(array.shape) == 1 and array.source is None and not array.near:
-        places = call.array(index)
-        every = sorted(places.numbers) == [*range(*array.shape)]
-        if every and places.source is not None and not places.loose:
-            return replace(array, source=call.ref, alike=places.alike)
+    if isinstance(index, Ref) and len(array.shape) == 1 and not (array.loose or array.near):
+        places, count = call.array(index), len(array.numbers)
+        at = [int(x) % count for x in places.numbers]
+        if sorted(at) == [*range(count)] and places.source is not None and not places.loose:
+            found, alike = tuple([array.numbers[i] for i in at]), (array.alike, places.alike)
+            if count < 3 and _are_of_one(call, index, alike):
+                return replace(array, numbers=found, source=None)
+            alike_now = picked_alike(call, index, alike, several=count > 2)
+            return replace(array, numbers=found, source=call.ref, alike=alike_now)
     return _moved(_item)(call)
 
 
@@ -757,6 +891,8 @@ def _reduced(law: Callable[[Iterable[Number]], Number], empty: bool) -> Law:
         if array.near or array.dtype in DIGITS or call.part or call.args.get("other") is not None:
             raise NotComputed
         if array.loose and math.prod(array.shape) != 1:
+            if axis in (None, (), 0, -1) and len(array.shape) == 1 and call.op in ("sum", "prod"):
+                return call.free_sums(array) if call.op == "sum" else _doubled(call, array)
             if array.alike < Sameness.ALL or law not in (max, min) or 0 in array.shape:
                 raise NotComputed
             return replace(array, shape=call.shape, dtype=call.dtype, source=call.ref)
@@ -808,11 +944,14 @@ def _doubled(call: ArrayCall, array: Array) -> Array:
     """Products of the first of some ones and twos, in an order that the data choose: all powers of 2 up to
     the product of all, and 1 where the first may be 1.
     """
-    free = array.alike and not array.loose and len(array.shape) == 1
-    if call.op != "cumprod" or not free or not {1, 2}.issuperset(array.numbers):
+    free = array.alike is Sameness.FREE and not call.is_counted() if array.loose else array.alike
+    if call.op == "cumsum" or not free or len(array.shape) != 1 or not {1, 2}.issuperset(array.numbers):
         raise NotComputed
     twos = array.numbers.count(2)
-    powers = [1 << k for k in range(twos == len(array.numbers), twos + 1)]
+    if array.loose:
+        twos = math.prod(array.shape) if twos else 0
+    whole = 1 not in array.numbers
+    powers = [1 << k for k in range(twos if whole and call.op == "prod" else whole, twos + 1)]
     found = call.made_of(powers)
     return replace(found, source=call.ref, loose=True)
 

@@ -16,7 +16,7 @@ from ...terms.dims import Dim, Term
 from ..computed import NotComputed
 from ..dtypes import DIGITS, INTEGRAL
 from ..shaping import is_permutation
-from .arrays import is_whole_topk
+from .arrays import is_whole_topk, picked_alike
 from .functions import FUNCTIONS, at_most
 from .held import rounded, stored
 from .lines import (
@@ -49,7 +49,8 @@ def _moved(call: EndsCall) -> Ends:
     if not all(map(call.tail.rises, (*value.shape, *call.result.shape))):
         growth = Growth.NOTHING if call.op in COPYING else min(growth, Growth.BAG)
     root = ends.root if call.op in SAME and value.shape == call.result.shape else None
-    alike = ends.alike if ends.alike == Sameness.ALL or call.op not in ORDERING else Sameness.NO
+    alike = min(ends.alike, Sameness.ALL) if call.op in COPYING | ORDERING else ends.alike
+    alike = Sameness.NO if call.op in ORDERING and alike < Sameness.ALL else alike
     return replace(ends, growth=growth, root=root, alike=alike)
 
 
@@ -71,16 +72,23 @@ def _item(call: EndsCall) -> Ends:
     items = index if isinstance(index, tuple) else (index,)
     if _takes_all(call, items):
         return replace(ends, root=None)
+    if len(items) <= len(value.shape) and all(
+        type(item) is int and n == 1 for item, n in zip(items, value.shape, strict=False)
+    ):
+        return replace(ends, growth=min(ends.growth, Growth.BAG), root=None)
     if len(items) == 1 and isinstance(items[0], Ref):
         positions = call.places.program.value(items[0].id)
-        if items[0] == call.args.get("input") and ends.alike == Sameness.ALL:
-            return replace(ends, growth=Growth.NOTHING, root=None)  # where all are one number, so is each
+        if items[0] == call.args.get("input") and ends.alike >= Sameness.ALL:
+            # where all are one number, so is each
+            return replace(ends, growth=Growth.NOTHING, root=None, alike=Sameness.ALL)
         if not ends.chosen and is_permutation(positions, value.shape):
-            alike = min(call.ends_of(items[0]).alike, Sameness.EACH)
+            low, both = call.tail.lines(value.shape[0])[0], (ends.alike, call.ends_of(items[0]).alike)
+            several = low is not None and flat(3).is_below(low)
+            alike = picked_alike(call, items[0], both, several=several)
             return replace(ends, growth=min(ends.growth, Growth.BAG), root=None, alike=alike)
     if len(items) == 1 and type(items[0]) is int and (one := call.tail.at(ends, items[0], call)) is not None:
         return one
-    if ends.alike == Sameness.ALL and items in ((0,), (-1,)):  # one of those that are all the same
+    if ends.alike >= Sameness.ALL and items in ((0,), (-1,)):  # one of those that are all the same
         return replace(ends, growth=Growth.NOTHING, root=None)
     source = call.args.get("input")
     made = call.places.program.made(source.id) if isinstance(source, Ref) else None
@@ -209,8 +217,10 @@ def _joined(call: EndsCall) -> Ends:
         low, high = lower(together.low, one.low), upper(together.high, one.high)
         top, bottom = greater(together.top, one.top), less(together.bottom, one.bottom)
         together = Ends(low, high, top, bottom)
-    growth = min(Growth.NUMBERS if chosen else Growth.BAG, *(one.growth for one in found))
     values = [call.places.program.value(one.id) for one in several if isinstance(one, Ref)]
+    before = [n for value in values[:-1] if isinstance(value, Tensor) for n in value.shape]
+    kept = Growth.PLACES if all(map(call.tail.is_fixed, before)) else Growth.BAG  # none moves behind others
+    growth = min(Growth.NUMBERS if chosen else kept, *(one.growth for one in found))
     sure = all(isinstance(value, Tensor) and call.tail.has_elements(value) for value in values)
     found_ends = together if sure else together.loose
     return replace(found_ends, growth=growth, root=None, chosen=chosen)
@@ -259,6 +269,23 @@ def _made(call: EndsCall) -> Ends:
         together = Ends(low, high, greater(together.top, one.top), less(together.bottom, one.bottom))
     same = all(one.growth == Growth.PLACES for one in found) and all(map(call.tail.rises, call.result.shape))
     return stored(replace(together, growth=Growth.PLACES if same else Growth.NOTHING, root=None), call.dtype)
+
+
+def _cut(call: EndsCall) -> Ends:
+    """Some of the elements, and perhaps zeros."""
+    ends = call.ends()
+    if ends.wild or ends.chosen:
+        raise NotComputed
+    return Ends(lower(ends.low, flat(0)), upper(ends.high, flat(0)))
+
+
+def _hot(call: EndsCall) -> Ends:
+    """Rows of zeros and a one each."""
+    if not call.tail.has_elements(call.result):
+        return Ends(flat(0), flat(1))
+    several = call.tail.lines(call.result.shape[-1])[0]
+    zero = several is not None and flat(2).is_below(several)
+    return Ends(flat(0), flat(1), flat(1), flat(0 if zero else 1))
 
 
 def _drawn(call: EndsCall) -> Ends:
@@ -358,12 +385,12 @@ def _sum_of(call: EndsCall) -> Ends:
     whole = dim in (None, ()) or len(value.shape) <= 1
     top = ends.top if call.tail.has_elements(value) else None
     count = call.tail.lines(value.shape[dim] if not whole and isinstance(dim, int) else _count(value))
-    if ends.chosen and ends.alike == Sameness.ALL and whole:
+    if ends.chosen and ends.alike >= Sameness.ALL and whole:
         low, high = product_below(count[0], ends.low), product_above(count[1], ends.high)
         top, bottom = product_below(count[0], ends.top), product_above(count[1], ends.bottom)
         return Ends(low, high, top, bottom, chosen=True)
     if not whole or ends.chosen:
-        if ends.alike == Sameness.ALL and top is not None and flat(1).is_below(count[0] or flat(0)):
+        if ends.alike >= Sameness.ALL and top is not None and flat(1).is_below(count[0] or flat(0)):
             top = product_below(count[0], top)
         return Ends(flat(0), product_above(count[1], ends.high), top, chosen=ends.chosen)
     low = product_below(count[0], ends.low) if count[0] and flat(0).is_below(count[0]) else flat(0)
@@ -389,6 +416,8 @@ def _product_of(call: EndsCall) -> Ends:
     if all(n == 1 for n in value.shape):
         return ends
     whole = call.args.get("dim") is None or len(value.shape) <= 1
+    if whole and (found := _product_of_few(call, ends) or _doubled(call, ends)) is not None:
+        return found
     if single(ends) in (0, 1) and not ends.wild and call.tail.has_elements(value):
         return constant(single(ends) or 0)
     if whole and ends.growth >= Growth.BAG and not ends.wild and call.dtype == "int64":
@@ -396,6 +425,29 @@ def _product_of(call: EndsCall) -> Ends:
         if there and value.dtype in INTEGRAL and math.prod(map(int, there)) % (1 << 64) == 0:
             return constant(0)
     raise NotComputed
+
+
+def _product_of_few(call: EndsCall, ends: Ends) -> Ends | None:
+    """Returns the bounds of a product of a few natural numbers that 64 bits hold: powers of bounds of each.
+    Those that are reached are reached by all at once.
+    """
+    low, high = ends.low, ends.high
+    if ends.wild or low is None or high is None or not high.constant or not ends.natural:
+        return None
+    least, most = call.tail.lines(_count(call.operand()))
+    if call.dtype != "int64" or least is None or most is None or not least.constant or high.at < 1:
+        return None
+    count = math.floor(least.at)
+    if most != least or count > 62 or math.ceil(high.at) ** count >= 1 << 62:
+        return None
+    at_least, at_most = (flat(one.at**count if one.constant else 0) for one in (low, high))
+    if not ends.chosen:
+        return Ends(at_least, at_most, at_least, at_most)
+    reached = (ends.top, ends.bottom) if ends.alike >= Sameness.ALL else (None, None)
+    top, bottom = (
+        flat(one.at**count) if one is not None and one.constant and one.at >= 0 else None for one in reached
+    )
+    return Ends(at_least, at_most, top, bottom, chosen=True)
 
 
 def _running(call: EndsCall) -> Ends:
@@ -413,7 +465,7 @@ def _running(call: EndsCall) -> Ends:
     size = value.shape[axis] if isinstance(axis, int) else 0
     count = call.tail.lines(size)
     if call.op == "cumsum" and ends.natural:
-        reached = ends.low if not ends.chosen else ends.top if ends.alike == Sameness.ALL else None
+        reached = ends.low if not ends.chosen else ends.top if ends.alike >= Sameness.ALL else None
         top = greater(ends.top, product_below(count[0], reached)) if call.tail.has_elements(value) else None
         first = ends.high if not ends.chosen else ends.bottom if ends.alike else None
         high = product_above(count[1], ends.high)
@@ -432,7 +484,11 @@ def _doubled(call: EndsCall, ends: Ends) -> Ends | None:
     low, high = ends.low, ends.high
     if low is None or high is None or not (flat(1).is_below(low) and high.is_below(flat(2))):
         return None
-    if len(call.operand().shape) != 1 or call.operand().dtype not in INTEGRAL or ends.growth < Growth.BAG:
+    if len(call.operand().shape) != 1 or call.operand().dtype not in INTEGRAL or call.dtype != "int64":
+        return None
+    if ends.alike is Sameness.FREE and ends.chosen:
+        return _freely_doubled(call, ends)
+    if ends.growth < Growth.BAG or call.op == "prod":
         return None
     twos = [*call.tail.numbers(call.args.get("input"), call.time)].count(2)
     least, most = flat(-(1 << 63)), flat(1 << 62)
@@ -440,6 +496,19 @@ def _doubled(call: EndsCall, ends: Ends) -> Ends | None:
     if not twos:
         return Ends(least, most, growth=growth)
     return Ends(least, most, flat(1 << min(twos, 62)), least if twos > 62 else flat(2), growth)
+
+
+def _freely_doubled(call: EndsCall, ends: Ends) -> Ends:
+    """Returns the bounds of products of ones and twos that the data choose freely: all powers of 2."""
+    count = call.tail.lines(call.operand().shape[0])
+    twos = ends.top is not None and flat(2).is_below(ends.top)
+    least, most = (None if one is None else one.least for one in (count[0], count[1] and count[1].negated))
+    ones = call.op == "cumprod" or (ends.bottom is not None and ends.bottom.is_below(flat(1)))
+    certain = math.floor(least) if twos and least is not None and (ones or least < 63) else 0
+    last = 64 if most is None else math.ceil(-most)
+    low, high = flat(1 if last < 63 else -(1 << 63)), flat(1 << min(max(last, 0), 62))
+    bottom = low if certain > 62 else ends.bottom if call.op == "cumprod" else None
+    return Ends(low, high, flat(1 << min(certain, 62)), bottom, chosen=True)
 
 
 def _extreme(greatest: bool) -> Law:
@@ -460,7 +529,7 @@ def _extreme(greatest: bool) -> Law:
             return ends
         if not whole or ends.chosen:
             some = whole or call.tail.has_elements(value)  # of nothing there is no extreme: torch refuses
-            all_ = ends.alike == Sameness.ALL
+            all_ = ends.alike >= Sameness.ALL
             top = ends.top if some and (greatest or all_) else None
             bottom = ends.bottom if some and (all_ or not greatest) else None
             alike = ends.alike if all_ else Sameness.NO
@@ -508,13 +577,34 @@ PADDING: Final = ("pad", "constant_pad_nd")
 
 def _differences(call: EndsCall) -> Ends:
     ends, value = call.ends(), call.operand()
-    if ends.wild or ends.low is None or ends.high is None:
-        raise NotComputed
-    if ends.chosen:
+    alone = all(call.args.get(name) is None for name in ("prepend", "append"))
+    plain = alone and call.args.get("n", 1) == 1
+    if ends.wild or ends.low is None or ends.high is None or not plain:
         raise NotComputed
     reach = ends.high.plus(ends.low.times(-1))
+    if ends.chosen:
+        free = ends.alike is Sameness.FREE and call.tail.has_elements(call.result)
+        most = ends.top.minus(ends.bottom) if free and ends.top and ends.bottom else None
+        return Ends(reach.times(-1), reach, most, most and most.negated, chosen=True)
     growth = ends.growth if ends.growth == Growth.PLACES and len(value.shape) == 1 else Growth.NOTHING
     return Ends(reach.times(-1), reach, growth=growth)
+
+
+def _of_all(law: Law) -> Law:
+    """Returns the law of one number that is made of all elements, in any order: it stays where these do."""
+
+    def of(call: EndsCall) -> Ends:
+        ends, value = call.ends(), call.operand()
+        whole = call.args.get("dim") in (None, ()) or len(value.shape) <= 1
+        same = whole and ends.growth >= Growth.BAG and all(map(call.tail.is_fixed, value.shape))
+        if not same or ends.chosen or ends.wild or call.args.get("other") is not None:
+            return law(call)
+        try:
+            return replace(law(call), growth=Growth.PLACES)
+        except NotComputed:
+            return Ends(growth=Growth.PLACES)
+
+    return of
 
 
 LAWS: Final[Mapping[str, Law]] = {
@@ -532,6 +622,8 @@ LAWS: Final[Mapping[str, Law]] = {
     **dict.fromkeys("zeros ones zeros_like ones_like eye".split(), _unit),
     **dict.fromkeys("argsort randperm sort topk".split(), _shuffled),
     "rand": _drawn,
+    "one_hot": _hot,
+    **dict.fromkeys(("tril", "triu"), _cut),
     "meshgrid": _meshed,
     **dict.fromkeys(PADDING, _padded),
     "diag": _on_diagonal,
@@ -541,8 +633,8 @@ LAWS: Final[Mapping[str, Law]] = {
     "logspace": _logspace,
     "linspace": _linspace,
     **dict.fromkeys(("bucketize", "searchsorted"), _bucketed),
-    "sum": _sum_of,
-    "prod": _product_of,
+    "sum": _of_all(_sum_of),
+    "prod": _of_all(_product_of),
     **dict.fromkeys(("cumsum", "cumprod"), _running),
     **dict.fromkeys(("max", "amax"), _extreme(greatest=True)),
     **dict.fromkeys(("min", "amin"), _extreme(greatest=False)),

@@ -50,7 +50,7 @@ def _together(call: EndsCall, names: Iterable[str]) -> tuple[Growth, int | None]
             continue
         ends = call.ends(name)
         growth = min(growth, ends.growth)
-        if isinstance(found, Ref) and any(n != 1 for n in call.operand(name).shape):
+        if isinstance(found, Ref) and not _is_one_number(call, name):
             roots.add(ends.root)
     if len(roots) > 1 and growth < Growth.PLACES:
         growth = Growth.NOTHING
@@ -69,6 +69,7 @@ def _by_element(law: Callable[[EndsCall], Ends], *names: str) -> Law:
         alike = call.ends(several[0]).alike if len(several) == 1 else Sameness.NO
         found = law(call)
         growth = max(growth, found.growth) if call.op in CASTS else growth
+        alike = min(alike, found.alike) if found.alike else alike
         found = replace(found, growth=growth, root=root, chosen=chosen, alike=alike)
         exact = call.op not in ("mul", "div") or all(map(call.is_exact, names))
         whole = call.op in CASTS and call.operand().dtype in INTEGRAL
@@ -88,8 +89,10 @@ def _sum(call: EndsCall, sign: int = 1, names: tuple[str, str] = ("input", "othe
     if call.args.get("alpha", 1) != 1:
         raise NotComputed
     one, other = (call.held(name) for name in names)
-    if sign < 0 and _is_own_extreme(call, names):
-        return constant(0)
+    if sign < 0 and (extreme := _own_extreme(call, names)) is not None:
+        return _from_extreme(call, one, extreme, names[0])
+    if sign < 0 and (extreme := _own_extreme(call, names[::-1])) is not None:
+        return _from_extreme(call, other, extreme, names[1]).negated
     other = other.negated if sign < 0 else other
     if one.wild and other.wild:
         raise NotComputed
@@ -105,14 +108,33 @@ def _sum(call: EndsCall, sign: int = 1, names: tuple[str, str] = ("input", "othe
     return Ends(low, high, top, bottom, wild=one.wild or other.wild)
 
 
-def _is_own_extreme(call: EndsCall, names: tuple[str, str]) -> bool:
-    """Returns whether the second of two integers is the least or the greatest of the first one alone."""
+def _own_extreme(call: EndsCall, names: tuple[str, str]) -> str | None:
+    """Returns the operator by which the second of two integers is the least or the greatest of the first one
+    alone; None where it is not.
+    """
     one, other = (call.args.get(name) for name in names)
     made = call.places.program.made(other.id) if isinstance(other, Ref) else None
-    if made is None or not isinstance(other, Ref) or call.dtype not in INTEGRAL:
-        return False
-    same = made.op in ("min", "max", "amin", "amax") and call.places.args(made).get("input") == one
-    return same and call.is_single(names[0]) and call.places.is_as_made(other.id, call.time)
+    if made is None or not isinstance(other, Ref) or call.dtype not in INTEGRAL or made.place:
+        return None
+    args = call.places.args(made)
+    whole = args.get("other") is None and call.is_single(names[1])
+    same = made.op in ("min", "max", "amin", "amax") and args.get("input") == one and whole
+    return made.op if same and call.places.is_as_made(other.id, call.time) else None
+
+
+def _from_extreme(call: EndsCall, ends: Ends, extreme: str, name: str) -> Ends:
+    """Returns the bounds of how far numbers are from their least one, or from their greatest: 0 is among
+    them, and where each of two or more is chosen freely, so is the distance of what they reach.
+    """
+    counts = [call.tail.lines(n) for n in call.operand(name).shape]
+    if all(most is not None and most.is_below(flat(1)) for _, most in counts):
+        return constant(0)
+    reach = None if ends.low is None or ends.high is None else ends.high.minus(ends.low)
+    free = ends.chosen and ends.alike is Sameness.FREE and ends.top is not None and ends.bottom is not None
+    several = any(count is not None and flat(2).is_below(count) for count, _ in counts)
+    far = ends.top.minus(ends.bottom) if free and several and ends.top and ends.bottom else flat(0)
+    found = Ends(flat(0), reach, far, flat(0), alike=Sameness.EACH)  # not all at once are so far
+    return found if extreme.endswith("min") else found.negated
 
 
 def _all_meet(call: EndsCall, names: Iterable[str]) -> bool:

@@ -156,6 +156,8 @@ class Sameness(IntEnum):
     """What the data may choose for one element they may choose for any."""
     ALL = 2
     """They may choose it for all elements at once."""
+    FREE = 3
+    """They choose for each whatever they choose for the others."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from ..computed import NotComputed
 from ..places import Places
 from .arrays import CHOICES, MOST, Array, Arrays, DoesNotRun
 from .bounds import LAWS
-from .lines import Bound, Ends, Growth, Line, flat
+from .lines import Bound, Ends, Growth, Line, Sameness, flat
 from .tails import Box, Tail
 
 ANCHORS: Final = (140, 70, 36, 20, 6)
@@ -231,7 +231,7 @@ class _Search:
 
     def _found(self, sizes: Mapping[str, int], most: int) -> tuple[Arrays, bool] | None:
         """Returns elements at some sizes, and whether those of the value are among them."""
-        arrays = Arrays(self.places, {**self.counts, **sizes}, most, self.choices)
+        arrays = Arrays(self.places, {**self.counts, **sizes}, most, self.choices, self.counts)
         try:
             arrays.of(self.ref, self.time)
         except NotComputed:
@@ -244,7 +244,7 @@ class _Search:
 
     def _numbers(self, sizes: Mapping[str, int]) -> Array | None:
         """Returns the elements at some sizes; None where there are none."""
-        arrays = Arrays(self.places, {**self.counts, **sizes}, self.left, self.choices)
+        arrays = Arrays(self.places, {**self.counts, **sizes}, self.left, self.choices, self.counts)
         try:
             found = arrays.of(self.ref, self.time)
             if self.counts and not found.loose:
@@ -263,9 +263,11 @@ class _Search:
             array = Array((), (self._count(array),), "int64")
             numbers = array.numbers
         if self.limits.sizes and array is not None:
-            if array.source is not None or len(array.shape) != 1:
+            together = array.loose and array.alike >= Sameness.ALL and not self.counts
+            if len(array.shape) != 1 or (array.source is not None and not together):
                 raise NotComputed
-            if not are_sizes(tuple(map(int, numbers))):
+            worst = (max(numbers, default=0),) * array.shape[0] if together else numbers
+            if not are_sizes(tuple(map(int, worst))):
                 return False
         kept = [x for x in numbers if x != self.limits.ignored]
         if not kept or array is None or 0 in array.shape:
@@ -325,7 +327,8 @@ class _Search:
         if ends.wild or not isinstance(value, Tensor) or len(value.shape) != 1:
             return False
         count = tail.lines(value.shape[0])[0]
-        twos = ends.low is not None and flat(2).is_below(ends.low)
+        least = ends.top if ends.chosen and ends.alike >= Sameness.ALL else ends.low
+        twos = least is not None and flat(2).is_below(least)
         if twos and count is not None and flat(64).is_below(count):
             return True
         there = tail.numbers(Ref(self.ref), self.time)
@@ -350,8 +353,12 @@ class _Search:
                 return True
             if reached is not None and high is not None and high.plus(flat(1)).is_below(reached):
                 return False
-        greatest = None if bound is None or bound != reached else _term(bound, tail.box)
-        return None if greatest is None else ge(limit, greatest)
+        greatest = None if bound is None else _term(bound, tail.box)
+        if bound is None or greatest is None:
+            return None
+        inside = ge(limit, greatest)
+        exact = reached is not None and bound.is_below(reached)
+        return inside if exact or self.places.certain(inside) else None
 
 
 def are_sizes(sizes: Sequence[int]) -> bool:

@@ -17,11 +17,12 @@ from typing import Any, TypeAlias
 
 from msgspec import structs
 
-from ...ir.language import Affine, Pieces, Quotient, Span, Tensor
+from ...ir.language import Affine, Piece, Pieces, Quotient, Span, Tensor
 from ...ir.program import Argument, Ref
 from ...terms.dims import Apply, Dim, Symbol, Term, symbols
 from ...terms.formula import And, Compare, Formula, Or, all_of, any_of
 from ..computed import NotComputed, Number
+from ..cycles import is_run
 from ..dtypes import DIGITS, INTEGRAL
 from ..places import MadeValue, Places, TensorCall
 from ..values import extremes
@@ -151,7 +152,8 @@ class Tail:
 
     def _plain(self, value: Tensor) -> Ends | None:
         """Returns the bounds where facts about all elements tell them."""
-        span = extremes(self._with_settled(value)) if value.dtype in INTEGRAL else None
+        value = self._with_settled(value)
+        span = extremes(value) if value.dtype in INTEGRAL else None
         if span is None:
             return None
         try:
@@ -195,6 +197,10 @@ class Tail:
         match value.elements:
             case Span(int(), high, True, True, True) if self.rises(high):
                 return Growth.NUMBERS
+            case Pieces((Piece(doubt=False) as piece,), True) if is_run(piece):
+                span = extremes(value)
+                rises = span is not None and isinstance(span.low, int) and self.rises(span.high)
+                return Growth.NUMBERS if rises else Growth.NOTHING
             case Pieces(pieces) if value.shape and all(type(n) is int for n in value.shape):
                 single = all(type(p.term) is int and p.given is True and not p.indices for p in pieces)
                 fixed = all(p.fixed and p.doubt is False for p in pieces)
@@ -213,6 +219,9 @@ class Tail:
         """
         span = extremes(value)
         always = span is not None and self.places.at_least(most - span.high, 0)
+        constant = ends.high is not None and ends.high.constant and symbols(most) <= self.box.keys()
+        if not always and constant and ends.high is not None:
+            always = all(at.number(most) >= ends.high.at for at in self.arrays)
         return ends if always or self.begins_there else replace(ends, growth=Growth.NOTHING, root=None)
 
     def rises(self, dim: Dim) -> bool:
@@ -233,7 +242,8 @@ class Tail:
         if isinstance(dim, int) or not symbols(dim) <= self.box.keys():
             return isinstance(dim, int)
         low, high = self.lines(dim)
-        return self.begins_there and low is not None and low == high and low.constant
+        same = low is not None and low == high and low.constant
+        return low is not None and same and all(at.number(dim) == low.at for at in self.arrays)
 
     def has_elements(self, value: Tensor) -> bool:
         lows = [self.lines(n)[0] for n in value.shape]
@@ -341,7 +351,8 @@ class EndsCall(TensorCall):
                 return constant(found)
             case Term():
                 low, high = self.tail.lines(found)
-                return Ends(low, high, low, high)
+                growth = Growth.PLACES if self.tail.is_fixed(found) else Growth.NOTHING
+                return Ends(low, high, low, high, growth)
             case Quotient("float", over, under):
                 one, other = self.ends_of(over), self.ends_of(under)
                 found = rounded(quotient(one, other), "float64")

@@ -115,6 +115,21 @@ EXACT: Final[list[Target]] = [
     lambda x: torch.zeros(99)[F.pad(torch.linspace(0, n(x) - 1, n(x)).round().long(), (0, 2)).byte().long()],
     lambda x: F.nll_loss(torch.zeros(n(x) // 2, 3), (torch.eye(n(x) // 2, dtype=torch.long) // n(x)).sum(0)),
     lambda x: torch.multinomial(torch.ones(9), int(((arange(n(x)) * (n(x) / n(x))).half() * 2).long().max())),
+    lambda x: torch.zeros(9)[torch.tril_indices(n(x), n(x))[0][-1]],
+    lambda x: torch.zeros(9)[torch.tril_indices(n(x), 5, 1)[1][-1]],
+    lambda x: torch.zeros(9)[torch.triu_indices(n(x), 12, -1)[0][-1]],
+    lambda x: torch.zeros(9)[torch.triu_indices(n(x), 2 * n(x), 2)[:, -1]],
+    lambda x: torch.zeros(6, 3)[torch.eye(2 * n(x), dtype=torch.long).clamp(max=1).sum().flip(0)],
+    lambda x: torch.split(x, torch.maximum(t := arange(n(x)).unique(), torch.zeros_like(t)).tolist()),
+    lambda x: torch.zeros(n(x) + 2, 2).narrow(0, int(2 ** x.cummax(0).indices.clamp(0, 9)[0]), 1),
+    lambda x: torch.zeros(2)[torch.searchsorted(arange(n(x) // 2), torch.tensor([0, 1])).sum()],
+    lambda x: torch.zeros(4)[torch.searchsorted(arange(n(x)), torch.tensor([0, 3])).clamp(1, 2).prod()],
+    lambda x: torch.zeros(2)[torch.cat((t := searched(x), t)).diff()],
+    lambda x: torch.zeros(2)[F.one_hot(arange(n(x)), 2 * n(x))[-1]],
+    lambda x: torch.zeros(2)[torch.triu_indices(n(x), n(x)).clamp(0, n(x) - 1).unsqueeze(0)[0]],
+    lambda x: torch.zeros(127)[(torch.tensor(2 * n(x)) * 0.7).round().long()],
+    lambda x: torch.zeros(170)[(torch.tensor(n(x)) / 3).bfloat16().long()],
+    lambda x: torch.zeros(n(x))[torch.triu_indices(n(x), n(x)).max().double().long()],
 ]  # fmt: skip
 
 
@@ -173,6 +188,13 @@ INDICES: Final[list[Callable[[Tensor], Tensor]]] = [
     lambda x: torch.logspace(0, n(x) // 2, 5, base=2).long().clamp(max=1 << 20).remainder(7),
     lambda x: torch.bucketize(arange(3 * n(x)) - 4, arange(n(x))).sum(),
     lambda x: (arange(3 * n(x)) * 500).half().long().clamp(-9),
+    lambda x: torch.cat((torch.searchsorted(arange(n(x)), torch.tensor([0, 4])), arange(n(x)))).diff(),
+    lambda x: F.one_hot(arange(n(x)) % 3, 4)[-1],
+    lambda x: torch.maximum(arange(n(x)).flip(0), torch.full((n(x),), 2)).sum(0),
+    lambda x: arange(n(x)).sub(4) - arange(n(x)).sub(4).max(),
+    lambda x: arange(n(x)).remainder(4).min() - arange(n(x)).remainder(4),
+    lambda x: torch.tensor([1, 2, n(x)]).clamp(max=3).prod(),
+    lambda x: (torch.tensor([4, 9]) / (n(x) // 7 + 1) * 3).long(),
 ]  # fmt: skip
 
 
@@ -220,9 +242,11 @@ def test_elements_and_their_bounds_are_those_of_torch(index: Callable[[Tensor], 
         compared += 1
         for first, last in tails if found.numbers else ():
             if first <= size and (last is None or size <= last):
-                ends = Tail(places, LAWS, {"q": (first, last)}, [Arrays(places, {"q": first})]).of(ref, time)
-                bounds = (ends.low, ends.high, ends.top, ends.bottom)
-                assert _within(bounds, list(found.numbers), size - first), (size, first, last, ends)
+                for anchor in {1, min(first, 6), first}:
+                    at = [Arrays(places, {"q": anchor})]
+                    ends = Tail(places, LAWS, {"q": (first, last)}, at).of(ref, time)
+                    bounds = (ends.low, ends.high, ends.top, ends.bottom)
+                    assert _within(bounds, list(found.numbers), size - first), (size, anchor, last, ends)
     assert compared > 5
 
 
@@ -245,6 +269,9 @@ PAIRS: Final[list[Callable[[Tensor, Tensor], Any]]] = [
     lambda x, y: torch.ones(9)[assigned((slice(n(x)), 0), size=12)[: 2 * n(y)] + 1],
     lambda x, y: y[assigned((slice(n(x) - 3), -n(x)))],
     lambda x, y: y[(torch.linspace(0, n(y) - 1, 2 * n(x)).round().long().double() * 0.1).long().max()],
+    lambda x, y: x.select(0, int((torch.tril_indices(n(y), n(y))[0][-1] - 4) >> 1)),
+    lambda x, y: torch.zeros(n(x) + 2).narrow(0, int(((t := arange(n(y)))[t < 2] + 2).flatten()[0]), 1),
+    lambda x, y: torch.zeros(4 * n(x) - 1)[torch.stack((t := y.cummax(0).indices.clamp(max=3), t + 1)).max()],
 ]  # fmt: skip
 
 
