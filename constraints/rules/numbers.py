@@ -174,6 +174,7 @@ LIMITS: Final[Mapping[str, Iterable[Limit]]] = {
     **dict.fromkeys("isclose allclose".split(), (InRange("rtol atol", 0),)),
     **dict.fromkeys("cdist pdist _cdist_forward".split(), (InRange("p", 0),)),
     **dict.fromkeys("normal normal_ normal_functional prims::normal".split(), (InRange("std", 0),)),
+    **dict.fromkeys("quantile nanquantile".split(), (InRange("q", 0, 1),)),
     "cauchy": (InRange("sigma", 0, above=True),),
     "celu": (_celu,),
     "cosine_similarity": (InRange("eps", 0),),
@@ -204,4 +205,6 @@ LIMITS: Final[Mapping[str, Iterable[Limit]]] = {
     "softshrink": (InRange("lambd", 0, inf, below=True),),
     "uniform": (Ordered("from", "to", (0, 1), finite=True),),
 }
-"""The requirements of each operator on its numbers, which are stated before its rule is asked."""
+"""The requirements of each operator on its plain numbers, which are stated before its rule is asked. Those on
+the elements of its tensors are in `contents/operands.py`.
+"""
