@@ -173,21 +173,32 @@ def spread(count: int, law: str) -> RuleFunction:
 
 
 def choice_of(name: str, law: str, nowhere: bool = False) -> RuleFunction:
-    """The rule of max, min (without an axis: the value alone), median and nanmedian (of nothing: nan)."""
+    """The rule of median and nanmedian (of nothing: nan), and of max and min for one tensor."""
 
-    def rule(
-        c: Context, input: Tensor, dim: int | Tensor | None = None, keepdim: Value = False, other: Value =
-        None
-    ) -> Tensor | Pair:
-        """[*a, n, *b] -> [*a, *b], int64[*a, *b]; of no axis [*a] -> []; [*a], [*b] -> [*broadcast(a, b)]"""
-        second = dim if isinstance(dim, Tensor) else other
-        if isinstance(second, Tensor):
-            return pointwise(c, law, input, second, operation=f"{name}imum")
+    def rule(c: Context, input: Tensor, dim: int | None = None, keepdim: Value = False) -> Tensor | Pair:
+        """[*a, n, *b] -> [*a, *b], int64[*a, *b]; of no axis [*a] -> []"""
         if dim is None:
             if not nowhere:
                 not_empty(c, input, tuple(range(input.rank)), name, RuntimeError)
             return Tensor((), apply_law(c, law, input.dtype, name))
         return values_and_indices(c, name, law, input, dim, keepdim)
+
+    return rule
+
+
+def extreme_of(name: str) -> RuleFunction:
+    """The rule of max and min, for one tensor or two."""
+    of_one = choice_of(name, "===x")
+
+    def rule(
+        c: Context, input: Tensor, dim: int | Tensor | None = None, keepdim: Value = False,
+        other: Value = None,
+    ) -> Tensor | Pair:
+        """[*a, n, *b] -> [*a, *b], int64[*a, *b]; of no axis [*a] -> []; [*a], [*b] -> [*broadcast(a, b)]"""
+        second = dim if isinstance(dim, Tensor) else other
+        if isinstance(second, Tensor):
+            return pointwise(c, "===x", input, second, operation=f"{name}imum")
+        return of_one(c, input, dim, keepdim)  # type: ignore[no-any-return]
 
     return rule
 
@@ -610,9 +621,9 @@ def corrcoef(c: Context, input: Tensor) -> Tensor:
 
 
 CHOICES: Final[dict[str, RuleFunction]] = {
-    "max": choice_of("max", "===x"),
+    "max": extreme_of("max"),
     "median": choice_of("median", "x==x", nowhere=True),
-    "min": choice_of("min", "===x"),
+    "min": extreme_of("min"),
     "nanmedian": choice_of("nanmedian", "x==x", nowhere=True),
 }
 CLAUSES: Final[dict[str, RuleFunction]] = {
