@@ -15,7 +15,7 @@ from ..terms.dims import Dim, Term, minimum
 from ..terms.formula import all_of, any_of, eq, ge, ne
 from .common import axes, axis, broadcast, category, contiguous_strides, promote, rank_is
 from .elementwise import apply_law
-from .numbers import equals, lacks_of_nothing, require_number
+from .numbers import branch, equals, lacks_of_nothing, require_number
 
 REAL = {"complex32": "float16", "complex64": "float32", "complex128": "float64"}
 COMPLEX = {"float32": "complex64", "float64": "complex128"}
@@ -352,8 +352,8 @@ def cond(c: Context, input: Tensor, p: Any = None) -> Tensor:
     if p is not None and not isinstance(p, str) and p not in (inf, -inf):
         error = ValueError if c.since(2, 14) else RuntimeError
         require_number(c, equals(p, -2, -1, 1, 2), f"linalg.cond takes no norm {p}", error)
-    if isinstance(p, Term | Number) and (spectral := equals(p, -2, 2)) is not None:
-        p = 2 if c.choose(spectral, "the norm") else 1
+    if isinstance(p, Term | Number):
+        p = 2 if branch(c, equals(p, -2, 2), False, "the norm") else 1
     _square_unless_empty(c, p not in (None, 2, -2), input)
     return Tensor(batch, _real(input.dtype))
 

@@ -73,12 +73,17 @@ def unless(condition: Formula | None) -> Formula | None:
     return None if condition is None else negate(condition)
 
 
+def branch(c: Context, condition: Formula | None, otherwise: bool, reason: str) -> bool:
+    """Returns whether a condition of numbers holds; `otherwise` where the data decide it."""
+    return otherwise if condition is None else c.choose(condition, reason)
+
+
 def lacks_of_nothing(c: Context, order: Value) -> bool:
     """Returns whether the norm of this order has no value for no numbers: negative and infinite ones."""
     negative = order == inf or less(order, 0)
     if negative is None:
         c.approximate("the data decide the order of a norm, which may have no value of no numbers", "accept")
-    return negative if isinstance(negative, bool) else negative is not None and c.choose(negative, "the norm")
+    return branch(c, negative, False, "the norm")
 
 
 def require_number(
