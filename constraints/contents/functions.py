@@ -330,17 +330,13 @@ def tightest(formula: Formula) -> Formula:
         if not isinstance(part, Compare) or part.op != ">=":
             kept[part] = part
             continue
-        least = -_constant_of(part.term)
+        least = -next((factor for mono, factor in part.term.terms if not mono), 0)
         varying = part.term + least
         bounds[varying] = max(bounds.get(varying, least), least)
         kept[varying] = ge(varying, bounds[varying])
     if any(least + bounds.get(-1 * term, -least) > 0 for term, least in bounds.items()):
         return False
     return all_of(kept.values())
-
-
-def _constant_of(term: Term) -> int:
-    return next((factor for mono, factor in term.terms if not mono), 0)
 
 
 def _used(term: Dim, *groups: tuple[Index, ...]) -> tuple[Index, ...]:

@@ -903,7 +903,7 @@ class Generator:
         self.repeatable, self._indexed = False, ("", {})
         call = self._bound(op, args, kwargs)
         if call is None:
-            return _anonymous(args, kwargs), None
+            return {**{f"arg{i}": a for i, a in enumerate(args)}, **kwargs}, None
         # Sets of types and layouts are made in C, which takes less than a call for each argument.
         are_tensors = {*map(type, call.shaped.values())} == _TENSORS
         if not (are_tensors and {*map(_layout, call.shaped.values())} == _PLAIN) and any(
@@ -1248,10 +1248,6 @@ def _is_unknown(value: Any) -> bool:
     if value is Dyn:
         return True
     return (type(value) is tuple or type(value) is Slice) and any(map(_is_unknown, parts_of(value)))
-
-
-def _anonymous(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    return {**{f"arg{i}": a for i, a in enumerate(args)}, **kwargs}
 
 
 def leaves(value: Value) -> list[Value]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ...ir.language import Cases, Tensor, Value, product
-from ...ir.program import Argument, Input, Node, Ref, refs
+from ...ir.program import Input, Node, Ref, refs
 from ...terms.dims import Dim, Term, symbols
 from ...terms.equations import Equations
 from ...terms.formula import Formula, Or, all_of, any_of, conjuncts, eq, free_symbols, ge, negate
@@ -92,8 +92,8 @@ class Dataless:
         self._zero: dict[Dim, Formula] = {}
 
     def overwritten(self, ref: int, region: Formula, whole: Formula) -> None:
-        """What depends on no data in a region has been written into the tensor, at some sizes over all of
-        it. A second time, and in a loop, that may be all that was left.
+        """Values that depend on no data in a region have been written into the tensor, at some sizes over all
+        of it. A second time, and in a loop, that may be all that was left.
         """
         sources: tuple[int, ...] | None = (ref,)
         while sources:
@@ -365,11 +365,7 @@ def _made_of(node: Node, place: int) -> tuple[int, ...] | None:
     op = node.op.rstrip("_") or node.op
     if op == "broadcast_tensors":
         return tuple(ref.id for ref in [*refs(dict(node.args)["tensors"])][place : place + 1])
-    if op in RANDOM and not any(_names(argument) for name, argument in node.args if name != "input"):
+    if op in RANDOM and not any(isinstance(argument, Ref) for name, argument in node.args if name != "input"):
         return None
     template = TEMPLATES.get(op)
     return tuple([ref.id for name, argument in node.args if name != template for ref in refs(argument)])
-
-
-def _names(argument: Argument) -> bool:
-    return isinstance(argument, Ref)
