@@ -28,7 +28,7 @@ from ..terms.dims import (
     substitute,
     symbols,
 )
-from ..terms.formula import And, Compare, Formula, Or, all_of, any_of, ge, negate
+from ..terms.formula import And, Compare, Formula, all_of, any_of, disjuncts, ge, negate
 
 AtLeast: TypeAlias = Callable[[Dim, int], bool]
 """Returns whether a dim is certainly at least a number."""
@@ -312,7 +312,7 @@ def gathered(
     pieces = [replace(p, given=given) for p in pieces if (given := tightest(p.given)) is not False]
     if len(pieces) > MOST_PIECES:
         return None
-    unknown = any_of(map(tightest, alternatives_of(unknown)))
+    unknown = any_of(map(tightest, disjuncts(unknown)))
     more = () if unknown is False else (Piece(None, given=unknown),)
     return Pieces((*dict.fromkeys(map(renamed, pieces)), *more), by_data, roundings, slack)
 
@@ -371,16 +371,12 @@ def _exclude(f: Formula, g: Formula) -> bool:
     """Returns whether a part of the first formula contradicts a part of the second."""
     parts = parts_of(g)
     return tightest(all_of((f, g))) is False or any(
-        all(negate(part) in parts for part in alternatives_of(one)) for one in parts_of(f)
+        all(negate(part) in parts for part in disjuncts(one)) for one in parts_of(f)
     )
 
 
 def parts_of(formula: Formula) -> tuple[Formula, ...]:
     return formula.parts if isinstance(formula, And) else (formula,)
-
-
-def alternatives_of(formula: Formula) -> tuple[Formula, ...]:
-    return formula.parts if isinstance(formula, Or) else (formula,)
 
 
 def aligned(a: Piece, b: Piece) -> tuple[Piece | None, Piece | None, bool]:

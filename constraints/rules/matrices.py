@@ -6,7 +6,6 @@ a matrix is singular depends on the data, and no rule states it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import inf
 from typing import Any
 
@@ -16,6 +15,7 @@ from ..terms.formula import all_of, any_of, eq, ge, ne
 from .common import axes, axis, broadcast, category, contiguous_strides, promote, rank_is
 from .elementwise import apply_law
 from .numbers import branch, equals, lacks_of_nothing, require_number
+from .reduction import reduced
 
 REAL = {"complex32": "float16", "complex64": "float32", "complex128": "float64"}
 COMPLEX = {"float32": "complex64", "float64": "complex128"}
@@ -585,12 +585,6 @@ def _norm_dtype(c: Context, input: Tensor, dtype: str | None) -> str | None:
     return _real(dtype or have)
 
 
-def _reduced(shape: Shape, over: Sequence[int], keepdim: bool) -> Shape:
-    if keepdim:
-        return tuple(1 if i in over else d for i, d in enumerate(shape))
-    return tuple(d for i, d in enumerate(shape) if i not in over)
-
-
 def vector_norm(
     c: Context, input: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False, dtype: str | None = None
 ) -> Tensor:
@@ -605,7 +599,7 @@ def vector_norm(
                 ne(input.shape[i], 0),
                 f"the {ord} norm over dim {i} needs numbers, but its size is {input.shape[i]}",
             )
-    return Tensor(_reduced(input.shape, over, keepdim), result)
+    return Tensor(reduced(input.shape, over, keepdim), result)
 
 
 MATRIX_ORDERS: dict[Any, str] = {"fro": "", "nuc": "", inf: "", -inf: "n", 1: "", -1: "m", 2: "", -2: "nm"}
@@ -630,7 +624,7 @@ def matrix_norm(
             size = input.shape[i]
             told = f"the {ord} norm over dim {i} needs numbers, but its size is {size}"
             c.require(ne(size, 0), told, IndexError)
-    return Tensor(_reduced(input.shape, over, keepdim), result)
+    return Tensor(reduced(input.shape, over, keepdim), result)
 
 
 def linalg_norm(

@@ -14,15 +14,11 @@ from ..terms.dims import Dim
 from ..terms.formula import Formula, all_of, any_of, divides, eq, ge, ne
 from .common import axis, category, channels_last, contiguous_strides, like_input, promote, text
 from .elementwise import apply_law, pointwise, pointwise_layout, same_dtype
+from .layout import empty as is_empty
 from .numbers import lacks_of_nothing
 from .strides import Strides, is_refuted, lies_so, preserved, strides_of, view_of
 
 Vector = Tensor | None
-
-
-def is_empty(c: Context, shape: Shape) -> Formula:
-    """Some size is 0. Sizes that are at least 1 in the whole domain are left out."""
-    return any_of(eq(n, 0) for n in shape if not c.at_least(n, 1))
 
 
 def is_full(c: Context, shape: Shape) -> Formula:

@@ -12,7 +12,8 @@ from typing import Any, Final, TypeAlias
 
 from ..ir.language import Context, Number, Quotient, Tensor, Value
 from ..terms.dims import Dim, Term
-from ..terms.formula import Formula, all_of, any_of, eq, ge, gt, le, lt, negate
+from ..terms.formula import Formula, all_of, any_of, ge, gt, le, lt, negate
+from .layout import empty
 
 Limit: TypeAlias = Callable[[Context, Mapping[str, Any]], None]
 """Requires something of the arguments of a call, given by the names of its rule."""
@@ -159,7 +160,7 @@ def _polygamma(c: Context, named: Mapping[str, Any]) -> None:
 
 def _native_dropout(c: Context, named: Mapping[str, Any]) -> None:
     """Nothing is dropped but in training, and of no elements."""
-    nothing = any_of(eq(n, 0) for n in named["input"].shape if not c.at_least(n, 1))
+    nothing = empty(c, named["input"].shape)
     if named.get("train") is not False:
         for side in (less(0, p := named["p"], or_equal=True), less(p, 1, or_equal=True)):
             inside = None if side is None else any_of((nothing, side))

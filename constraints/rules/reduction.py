@@ -14,6 +14,7 @@ from ..terms.dims import Dim, Term, maximum
 from ..terms.formula import Formula, all_of, any_of, eq, ge, le, lt, ne
 from .common import axes, axis, broadcast, broadcast_dim, category, promote, same_dim
 from .elementwise import apply_law, clone, dense, pointwise, pointwise_layout, same_dtype
+from .layout import empty
 from .numbers import lacks_of_nothing
 from .repeating import expand
 from .strides import laid_out, preserved
@@ -321,7 +322,7 @@ def softmax(
     try:
         return Tensor(input.shape, wanted_dtype(c, "xx=x", input, wanted, "softmax"))
     except Refused as refusal:  # no kernel is asked for where there are no elements
-        nothing = any_of(eq(n, 0) for n in input.shape if not c.at_least(n, 1))
+        nothing = empty(c, input.shape)
         c.require(nothing, str(refusal), refusal.error)
         return Tensor(input.shape, wanted or input.dtype)
 

@@ -242,6 +242,11 @@ def conjuncts(formula: Formula) -> tuple[Formula, ...]:
     return formula.parts if isinstance(formula, And) else () if formula is True else (formula,)
 
 
+def disjuncts(formula: Formula) -> tuple[Formula, ...]:
+    """The parts of a disjunction, or the formula itself."""
+    return formula.parts if isinstance(formula, Or) else (formula,)
+
+
 def free_symbols(formula: Formula) -> frozenset[str]:
     """The names of the symbols in the formula."""
     return frozenset().union(*(symbols(c.term) for c in comparisons(formula)))

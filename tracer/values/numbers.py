@@ -209,6 +209,10 @@ def _arithmetic(operation: Callable[[Dim, Dim], Dim], divides: bool = False) -> 
     return forward, reflected
 
 
+def _comparing(how: Comparison) -> Any:
+    return lambda self, other: self._compare(other, how)
+
+
 def _comparison(
     over_dims: Callable[[Dim, Dim], Formula], operation: Callable[[Any, Any], Any], other_kind: Any
 ) -> Any:
@@ -698,23 +702,9 @@ class Real(torch.SymFloat):
                 return PLAIN[how](a, b)
         return self.run.guess("two floats that are computed from sizes lie too close together to compare")
 
-    def __eq__(self, other: Any) -> Any:
-        return self._compare(other, "==")
-
-    def __ne__(self, other: Any) -> Any:
-        return self._compare(other, "!=")
-
-    def __lt__(self, other: Any) -> Any:
-        return self._compare(other, "<")
-
-    def __le__(self, other: Any) -> Any:
-        return self._compare(other, "<=")
-
-    def __gt__(self, other: Any) -> Any:
-        return self._compare(other, ">")
-
-    def __ge__(self, other: Any) -> Any:
-        return self._compare(other, ">=")
+    __eq__, __ne__, __lt__, __le__, __gt__, __ge__ = map(
+        _comparing, ("==", "!=", "<", "<=", ">", ">=")
+    )
 
     def is_integer(self) -> bool:
         if self.square is not None:

@@ -13,7 +13,7 @@ from ...ir.language import Cases, Tensor, Value, product
 from ...ir.program import Input, Node, Ref, refs
 from ...terms.dims import Dim, Term, symbols
 from ...terms.equations import Equations
-from ...terms.formula import Formula, Or, all_of, any_of, conjuncts, eq, free_symbols, ge, negate
+from ...terms.formula import Formula, all_of, any_of, conjuncts, disjuncts, eq, free_symbols, ge, negate
 from .constancy import LAWS, NANS, Made
 from .fixed import cases, of_constant, outcomes
 from .ranges import Outlook, Ranges, Usual, below
@@ -233,7 +233,7 @@ class Dataless:
         """Returns the sizes at which the value has elements, none of which depends on data."""
         value = self._values.get(ref)
         region, empty = self.region(ref), self._empty(value)
-        parts = (part for part in _parts(region) if part not in _parts(empty))
+        parts = (part for part in disjuncts(region) if part not in disjuncts(empty))
         return any_of(part for part in parts if not _leaves_nothing(part, value))
 
     def equal(self, one: int, other: int) -> Formula:
@@ -351,14 +351,10 @@ def _is_like(one: Value, other: Value) -> bool:
 
 def less(formula: Formula, other: Formula) -> Formula:
     """Returns the formula where the other one does not hold."""
-    if any(set(_parts(part)) <= set(_parts(other)) for part in conjuncts(formula)):
+    if any(set(disjuncts(part)) <= set(disjuncts(other)) for part in conjuncts(formula)):
         return False
-    rest = any_of(part for part in _parts(formula) if part not in _parts(other))
+    rest = any_of(part for part in disjuncts(formula) if part not in disjuncts(other))
     return all_of((rest, negate(other)))
-
-
-def _parts(formula: Formula) -> tuple[Formula, ...]:
-    return formula.parts if isinstance(formula, Or) else (formula,)
 
 
 def _made_of(node: Node, place: int) -> tuple[int, ...] | None:
