@@ -43,7 +43,7 @@ class Compare(_Hashed):
     __hash__ = _Hashed.__hash__
 
     def __str__(self) -> str:
-        left, right = _sides(self.term)
+        left, right = sides(self.term)
         if self.op == ">=":
             strict = isinstance(right, Term) and isinstance(left, Term) and right.terms[-1] == ((), 1)
             return f"{right - 1} < {left}" if strict else f"{right} <= {left}"
@@ -74,7 +74,7 @@ class Or(_Hashed):
         return " or ".join(f"({p})" if isinstance(p, And) else str(p) for p in self.parts)
 
 
-def _sides(term: Term) -> tuple[Dim, Dim]:
+def sides(term: Term) -> tuple[Dim, Dim]:
     """`(left, right)` with `term == left - right` and every coefficient in both positive."""
     positive = tuple((mono, c) for mono, c in term.terms if c > 0)
     negative = tuple((mono, -c) for mono, c in term.terms if c < 0)

@@ -601,6 +601,8 @@ class Real(torch.SymFloat):
     def __pos__(self) -> Any:
         return self
 
+    __sym_float__ = __pos__
+
     def __abs__(self) -> Any:
         found = self._combine(0.0, lambda a, b: abs(a))
         if self.ratio and isinstance(self.ratio[1], int):
@@ -702,9 +704,9 @@ class Real(torch.SymFloat):
                 return PLAIN[how](a, b)
         return self.run.guess("two floats that are computed from sizes lie too close together to compare")
 
-    __eq__, __ne__, __lt__, __le__, __gt__, __ge__ = map(
-        _comparing, ("==", "!=", "<", "<=", ">", ">=")
-    )
+    __eq__, __ne__ = _comparing("=="), _comparing("!=")
+    __lt__, __le__ = _comparing("<"), _comparing("<=")
+    __gt__, __ge__ = _comparing(">"), _comparing(">=")
 
     def is_integer(self) -> bool:
         if self.square is not None:
@@ -729,9 +731,6 @@ class Real(torch.SymFloat):
             self.run.insists(frame_above(1))
         whole: int = math.trunc(self)
         return int(whole)
-
-    def __sym_float__(self) -> Any:
-        return self
 
     def __sym_sqrt__(self) -> Any:
         return math.sqrt(self)
