@@ -178,28 +178,25 @@ def divides(k: Dim, a: Dim) -> Formula:
 
 def all_of(formulas: Iterable[Formula]) -> Formula:
     """The conjunction, flattened, without repetitions, in the order given."""
-    parts: dict[Formula, None] = {}
-    for formula in formulas:
-        if formula is False:
-            return False
-        if isinstance(formula, And):
-            parts.update(dict.fromkeys(formula.parts))
-        elif formula is not True:
-            parts[formula] = None
-    return And(tuple(parts)) if len(parts) > 1 else next(iter(parts), True)
+    return _flattened(formulas, And, False)
 
 
 def any_of(formulas: Iterable[Formula]) -> Formula:
     """The disjunction, flattened, without repetitions, in the order given."""
+    return _flattened(formulas, Or, True)
+
+
+def _flattened(formulas: Iterable[Formula], kind: type[And] | type[Or], absorbing: bool) -> Formula:
     parts: dict[Formula, None] = {}
+    neutral = not absorbing
     for formula in formulas:
-        if formula is True:
-            return True
-        if isinstance(formula, Or):
+        if formula is absorbing:
+            return absorbing
+        if isinstance(formula, kind):
             parts.update(dict.fromkeys(formula.parts))
-        elif formula is not False:
+        elif formula is not neutral:
             parts[formula] = None
-    return Or(tuple(parts)) if len(parts) > 1 else next(iter(parts), False)
+    return kind(tuple(parts)) if len(parts) > 1 else next(iter(parts), neutral)
 
 
 def negate(formula: Formula) -> Formula:
