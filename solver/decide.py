@@ -30,6 +30,7 @@ from .tactics.judge import Budget, Judge, Stats
 from .theory.bounds import Consequences
 
 Verdict: TypeAlias = Literal["proved", "refined", "refuted", "unknown"]
+Decisions: TypeAlias = "tuple[tuple[Formula | None, bool], ...]"
 MAX_CORES = 16
 LONG = 8
 """Examples avoid rows of more dims than this, which people would hardly try."""
@@ -473,14 +474,7 @@ class _PathReading:
         """Returns the branches on data that alone make the path raise: after each of them every continuation
         raises, and the other side of it does not, or was not examined.
         """
-        decisions, taken = _decisions(path), [c for c in path.conditions if not c.forced]
-        return [
-            condition
-            for index, condition in enumerate(taken)
-            if condition.formula is None
-            and self._raises(decisions[: index + 1])
-            and not self._raises((*decisions[:index], (None, not condition.taken)))
-        ]
+        return [c for c, one, other in _data_branches(path) if self._raises(one) and not self._raises(other)]
 
     def together(self, system: System) -> Iterator[OpenSizes]:
         """Yields the sizes at which the program runs only for data that pass several checks of its own,
@@ -501,22 +495,17 @@ class _PathReading:
 
     def _checks(self, path: Path) -> list[Condition]:
         """Returns the branches on data of a path on whose other side lines of the model raise."""
-        decisions, taken = _decisions(path), [c for c in path.conditions if not c.forced]
         return [
             condition
-            for index, condition in enumerate(taken)
-            if condition.formula is None
-            and all(
-                end.how == "raised" and not end.by_library
-                for end in self._ends((*decisions[:index], (None, not condition.taken)), End())
-            )
+            for condition, _, other in _data_branches(path)
+            if all(end.how == "raised" and not end.by_library for end in self._ends(other, End()))
         ]
 
-    def _raises(self, first: tuple[tuple[Formula | None, bool], ...]) -> bool:
+    def _raises(self, first: Decisions) -> bool:
         """Returns whether paths with this beginning exist and all of them raise."""
         return all(end.how == "raised" for end in self._ends(first, End("gave-up")))
 
-    def _ends(self, first: tuple[tuple[Formula | None, bool], ...], without: End) -> list[End]:
+    def _ends(self, first: Decisions, without: End) -> list[End]:
         """Returns the ends of the paths with this beginning, or that one where there are none."""
         return [end for way, end in self._ways if way[: len(first)] == first] or [without]
 
@@ -629,9 +618,18 @@ class _PathPosition:
         return implies(self.premise, formula)
 
 
-def _decisions(path: Path) -> tuple[tuple[Formula | None, bool], ...]:
+def _decisions(path: Path) -> Decisions:
     """Returns the branch decisions at which another path leaves this one; None is a branch on data."""
     return tuple((c.formula, c.taken) for c in path.conditions if not c.forced)
+
+
+def _data_branches(path: Path) -> Iterator[tuple[Condition, Decisions, Decisions]]:
+    """Yields the branches on data, with the decisions up to each, and up to its other side."""
+    decisions = _decisions(path)
+    for index, condition in enumerate(c for c in path.conditions if not c.forced):
+        if condition.formula is None:
+            before = decisions[:index]
+            yield condition, decisions[: index + 1], (*before, (None, not condition.taken))
 
 
 def _speaks_of(condition: Condition, names: Sequence[str]) -> bool:

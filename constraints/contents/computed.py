@@ -20,6 +20,7 @@ from ..ir.language import Affine, Piece, Slice, Tensor, product
 from ..ir.program import Argument, Ref
 from ..terms.dims import Dim, Term, maximum, minimum, substitute
 from ..terms.formula import Formula, all_of, any_of, eq, ge, le, negate
+from ..terms.sums import triangle
 from .cycles import is_run
 from .dtypes import DIGITS, INTEGRAL
 from .functions import corners, number, symbol_of
@@ -110,8 +111,8 @@ class ComputedRange:
             at = [k for k, found in enumerate(sums) if found == total]
             return all_of((ge(length, at[0]), le(length, at[-1]))) if at else False
         first, step = _progression(sums)
-        if all(found == k * first + k * (k - 1) // 2 * step for k, found in enumerate(sums)):
-            whole = length * first + (length * (length - 1) // 2) * step
+        if all(found == k * first + triangle(k) * step for k, found in enumerate(sums)):
+            whole = length * first + triangle(length) * step
             return all_of((le(length, len(sums) - 1), eq(total, whole)))
         if len(sums) > MOST_SUMS:
             return None

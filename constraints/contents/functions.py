@@ -28,7 +28,7 @@ from ..terms.dims import (
     substitute,
     symbols,
 )
-from ..terms.formula import And, Compare, Formula, Or, all_of, any_of, ge, negate
+from ..terms.formula import And, Compare, Formula, all_of, any_of, disjuncts, ge, negate
 
 AtLeast: TypeAlias = Callable[[Dim, int], bool]
 """Returns whether a dim is certainly at least a number."""
@@ -312,7 +312,7 @@ def gathered(
     pieces = [replace(p, given=given) for p in pieces if (given := tightest(p.given)) is not False]
     if len(pieces) > MOST_PIECES:
         return None
-    unknown = any_of(map(tightest, alternatives_of(unknown)))
+    unknown = any_of(map(tightest, disjuncts(unknown)))
     more = () if unknown is False else (Piece(None, given=unknown),)
     return Pieces((*dict.fromkeys(map(renamed, pieces)), *more), by_data, roundings, slack)
 
@@ -330,17 +330,13 @@ def tightest(formula: Formula) -> Formula:
         if not isinstance(part, Compare) or part.op != ">=":
             kept[part] = part
             continue
-        least = -_constant_of(part.term)
+        least = -next((factor for mono, factor in part.term.terms if not mono), 0)
         varying = part.term + least
         bounds[varying] = max(bounds.get(varying, least), least)
         kept[varying] = ge(varying, bounds[varying])
     if any(least + bounds.get(-1 * term, -least) > 0 for term, least in bounds.items()):
         return False
     return all_of(kept.values())
-
-
-def _constant_of(term: Term) -> int:
-    return next((factor for mono, factor in term.terms if not mono), 0)
 
 
 def _used(term: Dim, *groups: tuple[Index, ...]) -> tuple[Index, ...]:
@@ -375,16 +371,12 @@ def _exclude(f: Formula, g: Formula) -> bool:
     """Returns whether a part of the first formula contradicts a part of the second."""
     parts = parts_of(g)
     return tightest(all_of((f, g))) is False or any(
-        all(negate(part) in parts for part in alternatives_of(one)) for one in parts_of(f)
+        all(negate(part) in parts for part in disjuncts(one)) for one in parts_of(f)
     )
 
 
 def parts_of(formula: Formula) -> tuple[Formula, ...]:
     return formula.parts if isinstance(formula, And) else (formula,)
-
-
-def alternatives_of(formula: Formula) -> tuple[Formula, ...]:
-    return formula.parts if isinstance(formula, Or) else (formula,)
 
 
 def aligned(a: Piece, b: Piece) -> tuple[Piece | None, Piece | None, bool]:

@@ -16,7 +16,7 @@ from .cycles import is_run
 from .dtypes import INTEGRAL, SINGLE
 from .functions import corners, number
 from .outcomes.ranges import below
-from .values import is_data, of, pieces_of
+from .values import is_data, of, pieces_of, surely
 
 Named = Mapping[str, Any]
 NO_DATA: Final = "what data decide elsewhere the sizes decide where there are none, which is not followed"
@@ -105,9 +105,9 @@ def _beside(piece: Piece, ignored: Any, size: Dim) -> Iterator[Piece]:
     if not isinstance(ignored, int):
         yield replace(piece, attained=False)
         return
-    ends = None if piece.term is None else corners(piece.term, piece.indices, _surely)
+    ends = None if piece.term is None else corners(piece.term, piece.indices, surely)
     if ends is None or piece.over != 1 or ignored >= 0:
-        yield piece if _surely(size, ignored + 1) else replace(piece, attained=False)
+        yield piece if surely(size, ignored + 1) else replace(piece, attained=False)
         return
     apart = all_of((piece.given, *(ne(low, ignored) for low in ends[0])))
     if apart is not False:
@@ -117,10 +117,6 @@ def _beside(piece: Piece, ignored: Any, size: Dim) -> Iterator[Piece]:
         others = any_of(ne(high, low) for high in ends[1] for low in ends[0])
         next_is_class = not is_run(piece) or ignored == -1
         yield replace(piece, given=all_of((there, others)), attained=piece.attained and not next_is_class)
-
-
-def _surely(dim: Dim, bound: int) -> bool:
-    return isinstance(dim, int) and dim >= bound
 
 
 def _items(named: Named) -> Iterator[tuple[Tensor, Dim, bool]]:

@@ -52,7 +52,8 @@ RANGES: Final[Mapping[str, tuple[tuple[str, int | None, int | None], ...]]] = {
 }
 """For each operator its operands, with the least and the greatest allowed value of the elements of each.
 
-Where one is given that is a number, the operands after it are not checked.
+Where one is given that is no tensor, the operands after it are not checked: the limits of numbers are stated
+with the rules.
 """
 POINTS: Final = frozenset({f"fake_quantize_per_channel_affine{kind}" for kind in ("", "_cachemask")})
 """Operators whose zero points lie from quant_min to quant_max."""
@@ -135,11 +136,11 @@ def _require_operands(c: Context, op: str, named: Named, result: Any) -> None:
     nothing = _repeats_nothing(named) if op == "repeat_interleave" else False
     for name, low, high in RANGES.get(op, ()):
         operand = named.get(name)
-        if operand is not None:
+        if isinstance(operand, Tensor):
             _require_between(c, op, operand, low, high, nothing)
             require_some(c, op, operand, low, high)
-            if not isinstance(operand, Tensor):
-                break
+        elif operand is not None:
+            break
     if op == "multilabel_margin_loss":  # -1 ends a row of classes
         most = (named["input"].shape or (1,))[-1] - 1
         _require_between(c, op, named["target"], -1, most)
@@ -339,9 +340,6 @@ def _require_between(
     c: Context, op: str, operand: Any, low: int | None, high: Dim | None, unchecked: Formula = False
 ) -> None:
     limits = f"{low} or more" if high is None else f"from {low} to {high}"
-    if isinstance(operand, float) and not isinstance(high, Term):
-        fits = (low is None or operand >= low) and (high is None or operand <= high)
-        return c.require(fits, f"{op} takes numbers of {limits}")
     if isinstance(operand, Tensor) and operand.elements is not None and operand.dtype in INTEGRAL:
         pieces, reason = pieces_of(of(operand), operand.shape), f"{op} takes elements of {limits}"
         none = (unchecked, eq(product(operand.shape), 0))

@@ -103,7 +103,7 @@ class PlacedCall(TensorCall):
 
     @property
     def shape(self) -> Shape:
-        """Returns the shape of the input; of no dims where there is none."""
+        """Returns the shape of the input, and no dims without an input."""
         found = self.tensor("input")
         return () if found is None else found.shape
 

@@ -127,7 +127,7 @@ ROOTED: Final = 1 << 22
 
 
 def surely(dim: Dim, bound: int) -> bool:
-    """Is it a number, and at least the bound?"""
+    """Whether it is a number, and at least the bound."""
     return isinstance(dim, int) and dim >= bound
 
 

@@ -123,10 +123,8 @@ RESHAPING = frozenset(
 
 PER_DIM = frozenset("stride padding output_padding kernel_size dilation".split())
 """Names of parameters that take a number for each dim."""
-SIZES = PER_DIM | frozenset("size shape sizes pad output_size length num_samples dim dims k".split())
-"""Names of parameters that take sizes, or other integers."""
-TAKING = frozenset({"max", "min", "new", "shaped_by"})
-"""Operators that take a tensor by such a name."""
+SIZES = PER_DIM | frozenset("size shape sizes pad output_size length num_samples dim dims k repeats".split())
+"""Names of parameters that take sizes, or other integers, in rules that take no tensor there."""
 
 
 class BadCall(TypeError):
@@ -155,8 +153,6 @@ class RuleFailed(BaseException):
 
 RULE_DEFECT: Final = "the rule of"
 """The beginning of the message of every `RuleFailed`."""
-MOST_DIMS: Final = 65
-"""Axes are looked for below this number, the greatest rank of torch and a new dim."""
 _OWN_PACKAGE: Final = __name__.partition(".")[0]
 _RETURNED: Final = (Tensor, Term, Compare, And, Or, Number, Dynamic, int, float, complex, str)
 """The types of the parts of a result."""
@@ -173,6 +169,8 @@ class Rule:
     keywords: frozenset[str]
     """Every parameter, which all may be given by name."""
     required: frozenset[str]
+    tensors: frozenset[str] = frozenset()
+    """The parameters that may be tensors by their annotation."""
     reach: Callable[[Named], Reach | None] = lambda named: None
     """Returns how far from either end of a shape the rule looks, given the named arguments; None where it
     needs all of it. It is used for tensors of unknown rank only.
@@ -191,6 +189,7 @@ class Rule:
             next((p.name for p in rest if p.kind is p.VAR_POSITIONAL), ""),
             frozenset(p.name for p in rest),
             frozenset(p.name for p in rest if p.default is p.empty and p.kind is not p.VAR_POSITIONAL),
+            frozenset(p.name for p in rest if "Tensor" in str(p.annotation)),
         )
 
     @property
@@ -399,8 +398,6 @@ class Generator:
     """The kernels that run the program, if they are known; they do not support all dtypes."""
     repeatable: bool = False
     """Whether the result was the only output of the last call."""
-    _chosen: set[Formula] = field(default_factory=set)
-    """The conditions that a rule was told to hold when it asked."""
     _unchecked: Formula = False
     """The condition, stated by the last rule, under which torch does not check the indices of the call."""
     _asked: bool = False
@@ -881,10 +878,7 @@ class Generator:
         if self.chooser is None:
             raise BadCall(f"{reason} depends on whether {formula}")
         self._asked = True
-        if self.chooser(formula):
-            self._chosen.add(formula)
-            return True
-        return False
+        return self.chooser(formula)
 
     def deepen(self, wanted: Deeper) -> None:
         """Declares more of the rows; where that is impossible the call has no rule."""
@@ -912,7 +906,7 @@ class Generator:
         self.repeatable, self._indexed = False, ("", {})
         call = self._bound(op, args, kwargs)
         if call is None:
-            return _anonymous(args, kwargs), None
+            return {**{f"arg{i}": a for i, a in enumerate(args)}, **kwargs}, None
         # Sets of types and layouts are made in C, which takes less than a call for each argument.
         are_tensors = {*map(type, call.shaped.values())} == _TENSORS
         if not (are_tensors and {*map(_layout, call.shaped.values())} == _PLAIN) and any(
@@ -991,7 +985,7 @@ class Generator:
     def _read_numbers(self, call: _Call) -> None:
         """Replaces 0-dim tensors among the arguments by their elements where torch reads them as numbers."""
         for key, value in call.shaped.items():
-            sizes = (key in SIZES or (key, call.base) == ("repeats", "repeat")) and call.base not in TAKING
+            sizes = key in SIZES and key not in call.rule.tensors
             if type(value) is not Tensor or sizes:
                 call.named[key] = self._numbers(value, sizes, key in PER_DIM)
         if call.base == "arange":
@@ -1061,10 +1055,9 @@ class Generator:
     def _applied(self, rule: Rule, op: str, named: dict[str, Any]) -> Value:
         self._unchecked = False
         decided = len(self.said.unbacked)
-        self._chosen.clear()
-        result = rule(self, named)
         if type(named.get("dim")) is Term:
-            named = {**named, "dim": self._number_of(named["dim"])}
+            named = {**named, "dim": self._axis(named)}
+        result = rule(self, named)
         fresh = [*self.said.unbacked][decided:] if len(self.said.unbacked) > decided else ()
         counts = [sym(name) for name in fresh if not name.startswith("true_")] if fresh else ()
         if self.kernels is not None:
@@ -1085,9 +1078,12 @@ class Generator:
         self._asked |= told
         return result
 
-    def _number_of(self, dim: Term) -> Dim:
-        """Returns the axis that a rule has chosen for a dim that the sizes decide, if it has."""
-        return next((i for i in range(-MOST_DIMS, MOST_DIMS) if eq(dim, i) in self._chosen), dim)
+    def _axis(self, named: Mapping[str, Any]) -> int:
+        """Returns the axis that sizes decide: one that the arguments have, a new one after these, or a number
+        beyond.
+        """
+        dim, end = named["dim"], 1 + max((t.rank for t in tensors((*named.values(),))), default=0)
+        return next((i for i in range(-end, end) if self.choose(eq(dim, i), f"which dim {dim} is")), end)
 
     def _placed(self, op: str, named: Mapping[str, Any], result: Value) -> Value:
         """Returns the result with the facts about its elements that the calls before tell: which of them a
@@ -1255,10 +1251,6 @@ def _is_unknown(value: Any) -> bool:
     if value is Dyn:
         return True
     return (type(value) is tuple or type(value) is Slice) and any(map(_is_unknown, parts_of(value)))
-
-
-def _anonymous(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    return {**{f"arg{i}": a for i, a in enumerate(args)}, **kwargs}
 
 
 def leaves(value: Value) -> list[Value]:

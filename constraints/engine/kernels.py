@@ -68,7 +68,7 @@ REFUSALS: Final[Mapping[str, Unsupported]] = {
 
 @dataclass(frozen=True, slots=True)
 class Kernels:
-    """What the kernels of a device refuse."""
+    """The dtypes that the kernels of a device refuse."""
 
     device: str
     rows: Mapping[str, str]

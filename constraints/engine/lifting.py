@@ -846,14 +846,7 @@ class _Scout(Trying):
         self.is_identity, self.is_data = g.is_identity, g.is_data  # type: ignore[method-assign]
         self.may_be_singular = g.may_be_singular  # type: ignore[method-assign]
 
-    def fresh(
-        self,
-        hint: str,
-        low: Dim | None,
-        high: Dim | None,
-        also: Callable[[Term], Formula] | None = None,
-        counted: Tensor | None = None,
-    ) -> Term:
+    def fresh(self, hint: str, *known: Any, **options: Any) -> Term:
         return sym(f"{hint}_")
 
     def trues(self, mask: Tensor) -> Term:

@@ -92,7 +92,7 @@ def parse_spec(inputs: Inputs, assume: str | Iterable[str] = ()) -> Spec:
     lows = [ge(sym(n), 1) for n in reader.symbols if ranges.get(n, EVERYTHING)[0] == -inf]
     known = ranges_of((*lows, *given))
     sizes = [ge(dim, 0) for dim in reader.terms if interval(dim, known)[0] < 0]
-    domain = Domain(tuple(reader.symbols), _unique((*lows, *reader.divisors, *sizes, *given)))
+    domain = Domain(tuple(reader.symbols), conjuncts(all_of((*lows, *reader.divisors, *sizes, *given))))
     if reader.rows:
         domain = replace(domain, symbols=(*domain.symbols, *(str(parts.rank(name)) for name in reader.rows)))
         domain = domain.deepened(rows.Deeper(rows.mentioned(given)))
@@ -128,10 +128,6 @@ def _literal_text(value: Value) -> str:
     if isinstance(value, tuple):
         return f"[{', '.join(map(_literal_text, value))}]"
     return quoted(value) if isinstance(value, str) else str(value)
-
-
-def _unique(formulas: Iterable[Formula]) -> tuple[Formula, ...]:
-    return conjuncts(all_of(formulas))
 
 
 def _statements(inputs: Inputs) -> list[tuple[str, Any]]:

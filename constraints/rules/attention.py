@@ -20,7 +20,7 @@ from ..terms.rows import place_of
 from .common import axis, broadcast, category, contiguous_strides, rank_is, strides_of
 from .layout import empty, permuted, unsqueeze
 from .linalg import linear
-from .numbers import less, require_number, unless
+from .numbers import branch, less, require_number, unless
 
 Require: TypeAlias = Callable[[Formula, str], None]
 
@@ -53,8 +53,7 @@ def scaled_dot_product_attention(
     (*_, length, e), (*_, s, e_key), (*_, s_value, v) = query.shape, key.shape, value.shape
     emptying = (length, *value.shape) if c.since(2, 13) else (*query.shape, *key.shape, *value.shape)
     nothing = empty(c, tuple(dict.fromkeys(emptying)))
-    positive = less(0, dropout_p)
-    drops = positive if isinstance(positive, bool) else positive is None or c.choose(positive, "the dropout")
+    drops = branch(c, less(0, dropout_p), True, "the dropout")
     flash = False if rowed else _is_flash(c, query, key, value, attn_mask, drops, enable_gqa)
 
     def require(formula: Formula, reason: str, error: type[Exception] = RuntimeError) -> None:

@@ -8,7 +8,7 @@ branch on a size carries the condition (`Node.given`), and its requirements appl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import reduce
 
 from ..ir.language import Context, Dyn, Dynamic, Layout, Number, Tensor, Value
@@ -105,7 +105,7 @@ def _length(c: Context, xs: tuple[Tensor, ...], name: str, *, same: bool) -> Dim
     size = xs[0].shape[0]
     compare = eq if same else ge
     c.require(ge(size, 1), f"{name} runs over {size} slices")
-    c.require(all_of(compare(x.shape[0], size) for x in xs), f"{name} runs over {_shown(xs)}")
+    c.require(all_of(compare(x.shape[0], size) for x in xs), f"{name} runs over {', '.join(map(str, xs))}")
     return size
 
 
@@ -157,10 +157,6 @@ def _between(c: Context, a: Dim, b: Dim) -> Dim:
     if c.at_least(a - b, 0) and c.at_least(b - a, 0):
         return b
     return c.fresh("either", minimum(a, b), maximum(a, b))
-
-
-def _shown(xs: Iterable[Tensor]) -> str:
-    return ", ".join(map(str, xs))
 
 
 RULES = {

@@ -656,7 +656,7 @@ def rrelu_with_noise_functional(
 
 
 def round(c: Context, input: Tensor, decimals: int | None = None) -> Tensor:
-    """[*a] -> [*a]; the kernel that is told the decimals takes floating numbers alone, even if told 0"""
+    """[*a] -> [*a]; the kernel with decimals takes floating numbers alone, even for 0 decimals"""
     return pointwise(c, "x==x" if decimals is None else "xx=x", input, operation="round")
 
 

@@ -16,7 +16,7 @@ from .strides import Strides, quotient, strides_of
 # --- joining ---------------------------------------------------------------------------------------------
 
 
-def cat(c: Context, tensors: tuple[Tensor, ...], dim: Dim = 0) -> Tensor:
+def cat(c: Context, tensors: tuple[Tensor, ...], dim: int = 0) -> Tensor:
     """`[*a, n, *z], [*a, m, *z], … -> [*a, n + m + …, *z]`
 
     torch skips tensors of shape [0], whatever the rank of the others: so next to tensors of another rank, a
@@ -29,8 +29,6 @@ def cat(c: Context, tensors: tuple[Tensor, ...], dim: Dim = 0) -> Tensor:
         c.refuse("a scalar cannot be concatenated")
     dtype = promote(tensors)
     vectors = ranks == {1}
-    if vectors and isinstance(dim, Term):
-        dim = next((i for i in (0, -1) if c.choose(eq(dim, i), f"which dim {dim} is")), 1)
     first = next((i for i, t in enumerate(tensors) if t.rank != 1), len(tensors))
     _skipped(c, tensors[:first], dim, vectors)
     if vectors:
@@ -50,7 +48,7 @@ def cat(c: Context, tensors: tuple[Tensor, ...], dim: Dim = 0) -> Tensor:
     return Tensor(tuple(shape), dtype, joined_layout(c, tensors, tuple(shape)))
 
 
-def _skipped(c: Context, tensors: Sequence[Tensor], dim: Dim, vectors: bool) -> None:
+def _skipped(c: Context, tensors: Sequence[Tensor], dim: int, vectors: bool) -> None:
     """Requires the vectors that cannot be joined to be empty.
 
     The first tensor that is not empty decides the dims.

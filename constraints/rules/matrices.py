@@ -6,7 +6,6 @@ a matrix is singular depends on the data, and no rule states it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import inf
 from typing import Any
 
@@ -15,7 +14,8 @@ from ..terms.dims import Dim, Term, minimum
 from ..terms.formula import all_of, any_of, eq, ge, ne
 from .common import axes, axis, broadcast, category, contiguous_strides, promote, rank_is
 from .elementwise import apply_law
-from .numbers import equals, lacks_of_nothing, require_number
+from .numbers import branch, equals, lacks_of_nothing, require_number
+from .reduction import reduced
 
 REAL = {"complex32": "float16", "complex64": "float32", "complex128": "float64"}
 COMPLEX = {"float32": "complex64", "float64": "complex128"}
@@ -352,8 +352,8 @@ def cond(c: Context, input: Tensor, p: Any = None) -> Tensor:
     if p is not None and not isinstance(p, str) and p not in (inf, -inf):
         error = ValueError if c.since(2, 14) else RuntimeError
         require_number(c, equals(p, -2, -1, 1, 2), f"linalg.cond takes no norm {p}", error)
-    if isinstance(p, Term | Number) and (spectral := equals(p, -2, 2)) is not None:
-        p = 2 if c.choose(spectral, "the norm") else 1
+    if isinstance(p, Term | Number):
+        p = 2 if branch(c, equals(p, -2, 2), False, "the norm") else 1
     _square_unless_empty(c, p not in (None, 2, -2), input)
     return Tensor(batch, _real(input.dtype))
 
@@ -585,12 +585,6 @@ def _norm_dtype(c: Context, input: Tensor, dtype: str | None) -> str | None:
     return _real(dtype or have)
 
 
-def _reduced(shape: Shape, over: Sequence[int], keepdim: bool) -> Shape:
-    if keepdim:
-        return tuple(1 if i in over else d for i, d in enumerate(shape))
-    return tuple(d for i, d in enumerate(shape) if i not in over)
-
-
 def vector_norm(
     c: Context, input: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False, dtype: str | None = None
 ) -> Tensor:
@@ -605,7 +599,7 @@ def vector_norm(
                 ne(input.shape[i], 0),
                 f"the {ord} norm over dim {i} needs numbers, but its size is {input.shape[i]}",
             )
-    return Tensor(_reduced(input.shape, over, keepdim), result)
+    return Tensor(reduced(input.shape, over, keepdim), result)
 
 
 MATRIX_ORDERS: dict[Any, str] = {"fro": "", "nuc": "", inf: "", -inf: "n", 1: "", -1: "m", 2: "", -2: "nm"}
@@ -630,7 +624,7 @@ def matrix_norm(
             size = input.shape[i]
             told = f"the {ord} norm over dim {i} needs numbers, but its size is {size}"
             c.require(ne(size, 0), told, IndexError)
-    return Tensor(_reduced(input.shape, over, keepdim), result)
+    return Tensor(reduced(input.shape, over, keepdim), result)
 
 
 def linalg_norm(

@@ -14,15 +14,11 @@ from ..terms.dims import Dim
 from ..terms.formula import Formula, all_of, any_of, divides, eq, ge, ne
 from .common import axis, category, channels_last, contiguous_strides, like_input, promote, text
 from .elementwise import apply_law, pointwise, pointwise_layout, same_dtype
+from .layout import empty as is_empty
 from .numbers import lacks_of_nothing
 from .strides import Strides, is_refuted, lies_so, preserved, strides_of, view_of
 
 Vector = Tensor | None
-
-
-def is_empty(c: Context, shape: Shape) -> Formula:
-    """Some size is 0. Sizes that are at least 1 in the whole domain are left out."""
-    return any_of(eq(n, 0) for n in shape if not c.at_least(n, 1))
 
 
 def is_full(c: Context, shape: Shape) -> Formula:
@@ -188,39 +184,21 @@ def native_batch_norm_functional(
     return *_native(c, input, weight, bias, running_mean, running_var, training), running_mean, running_var
 
 
-def native_batch_norm_eval(
-    c: Context, input: Tensor, weight: Vector, bias: Vector, running_mean: Tensor, running_var: Tensor,
-    momentum: Value = 0.1, eps: Value = 1e-5,
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """[n, c, *s], four times [c] -> [n, c, *s], [0], [0]"""
-    return _native(c, input, weight, bias, running_mean, running_var, False)
+def batch_norm_of(training: bool, reserve: bool = True, statistics: bool = False) -> RuleFunction:
+    """The rule of a batch norm that trains or not. With `reserve` it returns a buffer, empty on the CPU, and
+    with `statistics` the new running ones.
+    """
 
+    def rule(
+        c: Context, input: Tensor, weight: Vector, bias: Vector, running_mean: Vector, running_var: Vector,
+        momentum: Value = 0.1, eps: Value = 1e-5,
+    ) -> tuple[Value, ...]:  # fmt: skip
+        """[n, c, *s], four times [c] -> [n, c, *s], twice [c] or, in evaluation, [0]; uint8[0]; twice [c]"""
+        result = _native(c, input, weight, bias, running_mean, running_var, training)
+        buffer = (Tensor((0,), "uint8"),) if reserve else ()
+        return *result, *buffer, *((running_mean, running_var) if statistics else ())
 
-def batch_norm_with_update(
-    c: Context, input: Tensor, weight: Vector, bias: Vector, running_mean: Vector, running_var: Vector,
-    momentum: Value = 0.1, eps: Value = 1e-5,
-) -> tuple[Tensor, ...]:  # fmt: skip
-    """[n, c, *s], four times [c] -> [n, c, *s], [c], [c] and a buffer that is empty on the CPU: uint8[0]"""
-    result = _native(c, input, weight, bias, running_mean, running_var, True)
-    return *result, Tensor((0,), "uint8")
-
-
-def batch_norm_with_update_functional(
-    c: Context, input: Tensor, weight: Vector, bias: Vector, running_mean: Tensor, running_var: Tensor,
-    momentum: Value = 0.1, eps: Value = 1e-5,
-) -> tuple[Tensor, ...]:  # fmt: skip
-    """As the above, and the new running statistics: [c], [c]"""
-    result = batch_norm_with_update(c, input, weight, bias, running_mean, running_var)
-    return *result, running_mean, running_var
-
-
-def batch_norm_no_update(
-    c: Context, input: Tensor, weight: Vector, bias: Vector, running_mean: Vector, running_var: Vector,
-    momentum: Value = 0.1, eps: Value = 1e-5,
-) -> tuple[Tensor, ...]:  # fmt: skip
-    """[n, c, *s], four times [c] -> [n, c, *s], [0], [0], uint8[0]"""
-    result = _native(c, input, weight, bias, running_mean, running_var, False)
-    return *result, Tensor((0,), "uint8")
+    return rule
 
 
 # One mean per instance and channel, which is a batch norm of [1, n*c, *s].
@@ -490,13 +468,13 @@ def weight_norm_interface(c: Context, v: Tensor, g: Tensor, dim: int = 0) -> tup
 
 
 RULES: Final[dict[str, RuleFunction]] = {
-    "_batch_norm_no_update": batch_norm_no_update,
-    "_batch_norm_with_update": batch_norm_with_update,
-    "_batch_norm_with_update_functional": batch_norm_with_update_functional,
+    "_batch_norm_no_update": batch_norm_of(False),
+    "_batch_norm_with_update": batch_norm_of(True),
+    "_batch_norm_with_update_functional": batch_norm_of(True, statistics=True),
     "_fused_rms_norm": fused_rms_norm,
     "_native_batch_norm_legit": native_batch_norm,
     "_native_batch_norm_legit_functional": native_batch_norm_functional,
-    "_native_batch_norm_legit_no_training": native_batch_norm_eval,
+    "_native_batch_norm_legit_no_training": batch_norm_of(False, reserve=False),
     "_weight_norm": weight_norm,
     "_weight_norm_interface": weight_norm_interface,
     "batch_norm": batch_norm,

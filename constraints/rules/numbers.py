@@ -12,7 +12,8 @@ from typing import Any, Final, TypeAlias
 
 from ..ir.language import Context, Number, Quotient, Tensor, Value
 from ..terms.dims import Dim, Term
-from ..terms.formula import Formula, all_of, any_of, eq, ge, gt, le, lt, negate
+from ..terms.formula import Formula, all_of, any_of, ge, gt, le, lt, negate
+from .layout import empty
 
 Limit: TypeAlias = Callable[[Context, Mapping[str, Any]], None]
 """Requires something of the arguments of a call, given by the names of its rule."""
@@ -73,12 +74,17 @@ def unless(condition: Formula | None) -> Formula | None:
     return None if condition is None else negate(condition)
 
 
+def branch(c: Context, condition: Formula | None, otherwise: bool, reason: str) -> bool:
+    """Returns whether a condition of numbers holds; `otherwise` where the data decide it."""
+    return otherwise if condition is None else c.choose(condition, reason)
+
+
 def lacks_of_nothing(c: Context, order: Value) -> bool:
     """Returns whether the norm of this order has no value for no numbers: negative and infinite ones."""
     negative = order == inf or less(order, 0)
     if negative is None:
         c.approximate("the data decide the order of a norm, which may have no value of no numbers", "accept")
-    return negative if isinstance(negative, bool) else negative is not None and c.choose(negative, "the norm")
+    return branch(c, negative, False, "the norm")
 
 
 def require_number(
@@ -154,7 +160,7 @@ def _polygamma(c: Context, named: Mapping[str, Any]) -> None:
 
 def _native_dropout(c: Context, named: Mapping[str, Any]) -> None:
     """Nothing is dropped but in training, and of no elements."""
-    nothing = any_of(eq(n, 0) for n in named["input"].shape if not c.at_least(n, 1))
+    nothing = empty(c, named["input"].shape)
     if named.get("train") is not False:
         for side in (less(0, p := named["p"], or_equal=True), less(p, 1, or_equal=True)):
             inside = None if side is None else any_of((nothing, side))
@@ -174,6 +180,7 @@ LIMITS: Final[Mapping[str, Iterable[Limit]]] = {
     **dict.fromkeys("isclose allclose".split(), (InRange("rtol atol", 0),)),
     **dict.fromkeys("cdist pdist _cdist_forward".split(), (InRange("p", 0),)),
     **dict.fromkeys("normal normal_ normal_functional prims::normal".split(), (InRange("std", 0),)),
+    **dict.fromkeys("quantile nanquantile".split(), (InRange("q", 0, 1),)),
     "cauchy": (InRange("sigma", 0, above=True),),
     "celu": (_celu,),
     "cosine_similarity": (InRange("eps", 0),),
@@ -204,4 +211,6 @@ LIMITS: Final[Mapping[str, Iterable[Limit]]] = {
     "softshrink": (InRange("lambd", 0, inf, below=True),),
     "uniform": (Ordered("from", "to", (0, 1), finite=True),),
 }
-"""The requirements of each operator on its numbers, which are stated before its rule is asked."""
+"""The requirements of each operator on its plain numbers, which are stated before its rule is asked. Those on
+the elements of its tensors are in `contents/operands.py`.
+"""

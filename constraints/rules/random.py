@@ -13,7 +13,7 @@ from .common import ABSENT, broadcast, category, dtype_error
 from .creation import sizes
 from .elementwise import apply_law, clone, pointwise, same_dtype
 from .layout import empty
-from .numbers import InRange, equals
+from .numbers import InRange, branch, equals
 
 
 def has_kernel(c: Context, law: str, input: Tensor, operation: str) -> None:
@@ -139,8 +139,7 @@ def dropout(
 
 def _is(c: Context, p: Value, number: int) -> bool:
     """Returns whether a dropout probability is a number; where the data decide it, it may not be."""
-    found = equals(p, number)
-    return found if isinstance(found, bool) else found is not None and c.choose(found, "the dropout")
+    return branch(c, equals(p, number), False, "the dropout")
 
 
 def alpha_dropout(

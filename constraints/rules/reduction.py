@@ -14,7 +14,8 @@ from ..terms.dims import Dim, Term, maximum
 from ..terms.formula import Formula, all_of, any_of, eq, ge, le, lt, ne
 from .common import axes, axis, broadcast, broadcast_dim, category, promote, same_dim
 from .elementwise import apply_law, clone, dense, pointwise, pointwise_layout, same_dtype
-from .numbers import InRange, lacks_of_nothing
+from .layout import empty
+from .numbers import lacks_of_nothing
 from .repeating import expand
 from .strides import laid_out, preserved
 
@@ -173,21 +174,32 @@ def spread(count: int, law: str) -> RuleFunction:
 
 
 def choice_of(name: str, law: str, nowhere: bool = False) -> RuleFunction:
-    """The rule of max, min (without an axis: the value alone), median and nanmedian (of nothing: nan)."""
+    """The rule of median and nanmedian (of nothing: nan), and of max and min for one tensor."""
 
-    def rule(
-        c: Context, input: Tensor, dim: int | Tensor | None = None, keepdim: Value = False, other: Value =
-        None
-    ) -> Tensor | Pair:
-        """[*a, n, *b] -> [*a, *b], int64[*a, *b]; of no axis [*a] -> []; [*a], [*b] -> [*broadcast(a, b)]"""
-        second = dim if isinstance(dim, Tensor) else other
-        if isinstance(second, Tensor):
-            return pointwise(c, law, input, second, operation=f"{name}imum")
+    def rule(c: Context, input: Tensor, dim: int | None = None, keepdim: Value = False) -> Tensor | Pair:
+        """[*a, n, *b] -> [*a, *b], int64[*a, *b]; of no axis [*a] -> []"""
         if dim is None:
             if not nowhere:
                 not_empty(c, input, tuple(range(input.rank)), name, RuntimeError)
             return Tensor((), apply_law(c, law, input.dtype, name))
         return values_and_indices(c, name, law, input, dim, keepdim)
+
+    return rule
+
+
+def extreme_of(name: str) -> RuleFunction:
+    """The rule of max and min, for one tensor or two."""
+    of_one = choice_of(name, "===x")
+
+    def rule(
+        c: Context, input: Tensor, dim: int | Tensor | None = None, keepdim: Value = False,
+        other: Value = None,
+    ) -> Tensor | Pair:
+        """[*a, n, *b] -> [*a, *b], int64[*a, *b]; of no axis [*a] -> []; [*a], [*b] -> [*broadcast(a, b)]"""
+        second = dim if isinstance(dim, Tensor) else other
+        if isinstance(second, Tensor):
+            return pointwise(c, "===x", input, second, operation=f"{name}imum")
+        return of_one(c, input, dim, keepdim)  # type: ignore[no-any-return]
 
     return rule
 
@@ -240,7 +252,6 @@ def quantile(
     """[*a, n, *b], q: [] or [k] -> [*a, *b] or [k, *a, *b]; the k values of one quantile are neighbours"""
     if interpolation not in ("linear", "lower", "higher", "midpoint", "nearest"):
         c.refuse(f"quantile does not know the interpolation {interpolation!r}")
-    InRange("q", 0, 1)(c, {"q": q})
     dtype = apply_law(c, "xx=x", input.dtype, "quantile")
     if isinstance(q, Tensor):
         same_dtype(c, "quantile", input, q)
@@ -311,7 +322,7 @@ def softmax(
     try:
         return Tensor(input.shape, wanted_dtype(c, "xx=x", input, wanted, "softmax"))
     except Refused as refusal:  # no kernel is asked for where there are no elements
-        nothing = any_of(eq(n, 0) for n in input.shape if not c.at_least(n, 1))
+        nothing = empty(c, input.shape)
         c.require(nothing, str(refusal), refusal.error)
         return Tensor(input.shape, wanted or input.dtype)
 
@@ -611,9 +622,9 @@ def corrcoef(c: Context, input: Tensor) -> Tensor:
 
 
 CHOICES: Final[dict[str, RuleFunction]] = {
-    "max": choice_of("max", "===x"),
+    "max": extreme_of("max"),
     "median": choice_of("median", "x==x", nowhere=True),
-    "min": choice_of("min", "===x"),
+    "min": extreme_of("min"),
     "nanmedian": choice_of("nanmedian", "x==x", nowhere=True),
 }
 CLAUSES: Final[dict[str, RuleFunction]] = {

@@ -11,6 +11,7 @@ from ..contents.masks import one_dim
 from ..ir.language import Affine, Context, Layout, Shape, Tensor
 from ..terms.dims import Dim, Term, maximum, minimum
 from ..terms.formula import all_of, any_of, eq, ge, le, lt
+from ..terms.sums import triangle
 from .common import axes, axis, broadcast, given_or_left_out, rank_is, text
 from .joining import joined_layout
 from .layout import copied, empty, nonnegative, replaced, transpose, with_strides
@@ -209,7 +210,7 @@ def _sum(repeats: Tensor) -> Dim | None:
     """Returns the sum of a vector, where its elements are a linear function of their indices; else None."""
     match repeats:
         case Tensor((n,), _, _, Affine(start, steps)):
-            return n * start + sum(step for _, step in steps) * (n * (n - 1) // 2)
+            return n * start + sum(step for _, step in steps) * triangle(n)
     return None
 
 

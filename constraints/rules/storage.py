@@ -7,7 +7,7 @@ from typing import Any, Final
 from ..engine.generate import RuleFunction
 from ..engine.memory import is_contiguous
 from ..ir.language import Context, Layout, Shape, Tensor, Value
-from ..terms.dims import Term
+from ..terms.dims import Dim, Term
 from ..terms.formula import all_of, eq
 from .creation import in_format, sizes, tensor
 from .elementwise import same_dtype
@@ -51,7 +51,7 @@ def set_(
     return Tensor(source.shape, input.dtype, source.layout)
 
 
-def new(c: Context, input: Tensor, *size: Any) -> Tensor:
+def new(c: Context, input: Tensor, *size: Dim | tuple[Any, ...] | Tensor) -> Tensor:
     """`*n -> [*n]`, of the dtype of the input; of nothing `[0]`, of a tensor that tensor, of data theirs
 
     A tuple of integers is taken for a `torch.Size`; of a list of integers torch makes a tensor of these.

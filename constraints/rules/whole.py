@@ -108,10 +108,6 @@ _WHOLE: Final[Mapping[str, str]] = {
 }
 
 
-def _because(table: Mapping[str, str]) -> dict[str, str]:
-    return {op: reason for reason, names in table.items() for op in names.split()}
-
-
 ELEMENTWISE: Final = frozenset(
     "silu_backward sigmoid_backward tanh_backward hardswish_backward hardsigmoid_backward logit_backward "
     "threshold_backward hardshrink_backward softshrink_backward leaky_relu_backward hardtanh_backward "
@@ -123,6 +119,6 @@ IN_GRAPHS: Final = "it stands in graphs of derivatives and decompositions, which
 
 WHOLE: Final[Mapping[str, str]] = {
     **dict.fromkeys({*derivatives.RULES, *prims.RULES} - ELEMENTWISE, IN_GRAPHS),
-    **_because(_WHOLE),
+    **{op: reason for reason, names in _WHOLE.items() for op in names.split()},
 }
 """For each operator, the reason why it needs the rank of its operands."""

@@ -43,7 +43,7 @@ class Compare(_Hashed):
     __hash__ = _Hashed.__hash__
 
     def __str__(self) -> str:
-        left, right = _sides(self.term)
+        left, right = sides(self.term)
         if self.op == ">=":
             strict = isinstance(right, Term) and isinstance(left, Term) and right.terms[-1] == ((), 1)
             return f"{right - 1} < {left}" if strict else f"{right} <= {left}"
@@ -74,7 +74,7 @@ class Or(_Hashed):
         return " or ".join(f"({p})" if isinstance(p, And) else str(p) for p in self.parts)
 
 
-def _sides(term: Term) -> tuple[Dim, Dim]:
+def sides(term: Term) -> tuple[Dim, Dim]:
     """`(left, right)` with `term == left - right` and every coefficient in both positive."""
     positive = tuple((mono, c) for mono, c in term.terms if c > 0)
     negative = tuple((mono, -c) for mono, c in term.terms if c < 0)
@@ -178,28 +178,25 @@ def divides(k: Dim, a: Dim) -> Formula:
 
 def all_of(formulas: Iterable[Formula]) -> Formula:
     """The conjunction, flattened, without repetitions, in the order given."""
-    parts: dict[Formula, None] = {}
-    for formula in formulas:
-        if formula is False:
-            return False
-        if isinstance(formula, And):
-            parts.update(dict.fromkeys(formula.parts))
-        elif formula is not True:
-            parts[formula] = None
-    return And(tuple(parts)) if len(parts) > 1 else next(iter(parts), True)
+    return _flattened(formulas, And, False)
 
 
 def any_of(formulas: Iterable[Formula]) -> Formula:
     """The disjunction, flattened, without repetitions, in the order given."""
+    return _flattened(formulas, Or, True)
+
+
+def _flattened(formulas: Iterable[Formula], kind: type[And] | type[Or], absorbing: bool) -> Formula:
     parts: dict[Formula, None] = {}
+    neutral = not absorbing
     for formula in formulas:
-        if formula is True:
-            return True
-        if isinstance(formula, Or):
+        if formula is absorbing:
+            return absorbing
+        if isinstance(formula, kind):
             parts.update(dict.fromkeys(formula.parts))
-        elif formula is not False:
+        elif formula is not neutral:
             parts[formula] = None
-    return Or(tuple(parts)) if len(parts) > 1 else next(iter(parts), False)
+    return kind(tuple(parts)) if len(parts) > 1 else next(iter(parts), neutral)
 
 
 def negate(formula: Formula) -> Formula:
@@ -240,6 +237,11 @@ def comparisons(formula: Formula) -> Iterator[Compare]:
 def conjuncts(formula: Formula) -> tuple[Formula, ...]:
     """The parts of a conjunction, or the formula itself."""
     return formula.parts if isinstance(formula, And) else () if formula is True else (formula,)
+
+
+def disjuncts(formula: Formula) -> tuple[Formula, ...]:
+    """The parts of a disjunction, or the formula itself."""
+    return formula.parts if isinstance(formula, Or) else (formula,)
 
 
 def free_symbols(formula: Formula) -> frozenset[str]:

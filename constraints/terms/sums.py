@@ -6,14 +6,19 @@ from .dims import Apply, Dim, Term, ceildiv, lone, maximum, minimum, symbols
 from .forall import affine
 
 
+def triangle(n: Dim) -> Dim:
+    """0 + 1 + … + (n - 1)"""
+    return n * (n - 1) // 2
+
+
 def summed(dim: Dim, index: str, n: Dim) -> Dim | None:
     """Returns the sum of a dim for 0 <= index < n, where n is not negative; None where none is known.
 
-    The sum of a*k + c is a*n*(n - 1)/2 + c*n. Of two dims u and v, the greater is v + max(u - v, 0), and the
+    The sum of a*k + c is a*triangle(n) + c*n. Of two dims u and v, the greater is v + max(u - v, 0), and the
     less u - max(u - v, 0).
     """
     if (parts := affine(dim, index)) is not None:
-        return parts[0] * (n * (n - 1) // 2) + parts[1] * n
+        return parts[0] * triangle(n) + parts[1] * n
     assert isinstance(dim, Term)
     whole: Dim = 0
     rest: Dim = dim
@@ -47,7 +52,7 @@ def _above_zero(dim: Dim, index: str, n: Dim) -> Dim | None:
         return n * maximum(c, 0)
     q, d = abs(a), c + a * (n - 1) if a > 0 else c
     m = minimum(n, maximum(ceildiv(d, q), 0))
-    return m * d - q * (m * (m - 1) // 2)
+    return m * d - q * triangle(m)
 
 
 def _above_zero_of_two(dim: Dim, index: str, n: Dim) -> Dim | None:

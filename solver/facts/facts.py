@@ -94,7 +94,7 @@ def fact(
         taken = image(values, dim, name) if values else None
         if taken:
             return of_set(taken, exact, equals)
-    return _Search(judge, relevant, dim).fact(exact, equals)
+    return _FactSearch(judge, relevant, dim).fact(exact, equals)
 
 
 def of_set(values: IntegerSet, exact: bool = True, equals: Dim | None = None) -> Fact:
@@ -107,7 +107,7 @@ def of_set(values: IntegerSet, exact: bool = True, equals: Dim | None = None) ->
     return Fact(*bounds, step, residue, equals, runs if residues else values.runs(LONG), exact, residues)
 
 
-class _Search:
+class _FactSearch:
     """Guesses facts about a dim from examples, and proves them."""
 
     def __init__(self, judge: Judge, formulas: tuple[Formula, ...], dim: Term) -> None:

@@ -6,7 +6,7 @@ from itertools import permutations, product
 from math import gcd
 from typing import Final, TypeAlias
 
-from ...constraints.terms.dims import Dim, Mono, Symbol, constant_part, linear_parts, substitute, sym, symbols
+from ...constraints.terms.dims import Dim, Symbol, constant_part, linear_parts, substitute, sym, symbols
 from ...constraints.terms.formula import Compare, Formula, comparisons
 from ..tactics.judge import Judge, connected
 
@@ -64,16 +64,12 @@ def _pairings(compare: Compare, names: Sequence[str], lone: frozenset[str]) -> I
     if len(symbols(compare.term)) < 3:
         return
     left, right = (
-        [n for n in names if any(n in _names(mono) for mono, c in compare.term.terms if c * sign > 0)]
+        [n for n in names if any(n in a.symbols for m, c in compare.term.terms if c * sign > 0 for a in m)]
         for sign in (1, -1)
     )
     if len(left) == len(right) and not {*left} & {*right} and not lone & {*left, *right}:
         for order in permutations(left):
             yield [(b, sym(a)) for a, b in zip(order, right, strict=True)]
-
-
-def _names(mono: Mono) -> frozenset[str]:
-    return frozenset().union(*(atom.symbols for atom in mono))
 
 
 def _solved(compare: Compare, names: Sequence[str], lone: frozenset[str]) -> Iterator[Tie]:

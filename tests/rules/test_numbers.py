@@ -59,6 +59,7 @@ CALLS: dict[str, Callable[[Tensor, Any], Any]] = {
     "polygamma, method": lambda x, p: x.polygamma(p) if isinstance(p, int) else x,
     "poisson_nll_loss": lambda x, p: F.poisson_nll_loss(x, x, eps=p),
     "quantile": lambda x, p: x.quantile(p),
+    "nanquantile": lambda x, p: x.nanquantile(p),
     "renorm": lambda x, p: x.renorm(p, 0, 1.0),
     "renorm, maxnorm": lambda x, p: x.renorm(1, 0, p),
     "rrelu": lambda x, p: F.rrelu(x, p, 0.5),

@@ -10,11 +10,12 @@ import torch.nn.functional as F
 from anyshape.constraints.engine.generate import Rules
 from anyshape.constraints.ir.language import Tensor
 from anyshape.constraints.ir.system import Domain
+from anyshape.constraints.rules.numbers import LIMITS
 from anyshape.constraints.rules.reduction import CHOICES, REDUCTIONS, RULES, SCANS
 from anyshape.constraints.terms.formula import ne
 from anyshape.typecheck.testing.differential import REFUSALS, Case, D, T, check_case, lower, run_rule
 
-rules = Rules(RULES)
+rules = Rules(RULES).limited({op: LIMITS[op] for op in RULES.keys() & LIMITS})
 f16, f32, f64, i64, flag, c64, u8 = (
     torch.float16, torch.float32, torch.float64, torch.int64, torch.bool, torch.complex64, torch.uint8,
 )  # fmt: skip

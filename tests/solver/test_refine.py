@@ -201,7 +201,7 @@ def test_facts_are_what_brute_force_finds(requirements: list[Formula]) -> None:
 
 def test_brute_force_catches_a_wrong_fact(monkeypatch: pytest.MonkeyPatch) -> None:
     """A search that does not look beyond its first example."""
-    monkeypatch.setattr(facts._Search, "_greatest", lambda self, sign: max(sign * v for v in self.seen))
+    monkeypatch.setattr(facts._FactSearch, "_greatest", lambda self, sign: max(sign * v for v in self.seen))
     where = domain("1 <= a <= 8", "1 <= b <= 8")
     with pytest.raises(AssertionError):
         check_by_brute_force(where, [parse_formula("a < b")], 8)

@@ -91,7 +91,7 @@ def continues_while(frame: FrameType) -> int | None:
     return None
 
 
-class _Test(NamedTuple):
+class _WhileTest(NamedTuple):
     """The test of a `while` whose code has it only once (`host/jumps.py`)."""
 
     body: int
@@ -101,7 +101,7 @@ class _Test(NamedTuple):
 
 
 @per_code
-def _tested_once(code: CodeType, offset: int) -> _Test | None:
+def _tested_once(code: CodeType, offset: int) -> _WhileTest | None:
     """Returns the test of the `while` that the conditional jump at this offset is a part of, if its code has
     it only once.
 
@@ -118,7 +118,7 @@ def _tested_once(code: CodeType, offset: int) -> _Test | None:
     end = leads[1]
     inside = {at for at, to in back if to == first and at > offset and (end < first or at < end)}
     body = _behind_parts(code, offset, first, max(inside)) if inside else None
-    return None if body is None else _Test(body, frozenset(inside))
+    return None if body is None else _WhileTest(body, frozenset(inside))
 
 
 def _behind_parts(code: CodeType, offset: int, first: int, last: int) -> int | None:

@@ -30,7 +30,7 @@ if sys.version_info >= (3, 14):
 
     def last_jump(frame: FrameType) -> int | None:
         """Returns the offset of the last unconditional jump that the frame made, one out of a handler aside,
-        since this was first asked about its code; None if it made none, or nobody can be told.
+        since this was first asked about its code; None if it made none, or jumps are not observed.
         """
         code = frame.f_code
         if id(code) not in _watched and _is_begun():

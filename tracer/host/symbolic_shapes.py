@@ -47,7 +47,7 @@ def range_of(expression: sympy.Basic, ranges: dict[sympy.Symbol, Any]) -> Any:
 
 
 def drops_guards(env: ShapeEnv) -> bool:
-    """Whether this thread has told torch to leave new guards out."""
+    """Whether this thread makes torch leave new guards out."""
     return env._suppress_guards_tls()
 
 

@@ -332,14 +332,14 @@ def _rebuilt(module: nn.Module, parameter: str, value: Any, given: Mapping[str, 
 
 
 @dataclass(frozen=True, slots=True)
-class _Line:
+class _Linear:
     """`slope * k + start`."""
 
     slope: int
     start: int
 
 
-def _at(line: _Line, size: Any) -> Any:
+def _at(line: _Linear, size: Any) -> Any:
     return line.slope * size + line.start if line.slope else line.start
 
 
@@ -350,8 +350,8 @@ class _Fit:
     """
 
     base: nn.Module
-    attributes: Mapping[str, _Line | tuple[_Line, ...]]
-    shapes: Mapping[str, tuple[_Line, ...]]
+    attributes: Mapping[str, _Linear | tuple[_Linear, ...]]
+    shapes: Mapping[str, tuple[_Linear, ...]]
 
     @classmethod
     def of(cls, module: nn.Module, parameter: str, now: int) -> _Fit:
@@ -364,7 +364,7 @@ class _Fit:
         several = isinstance(args.get(parameter), tuple)
         points = [now + i * step for i in range(3)]
         built = [_built(module, parameter, (p,) if several else p, "meta") for p in points]
-        attributes: dict[str, _Line | tuple[_Line, ...]] = {}
+        attributes: dict[str, _Linear | tuple[_Linear, ...]] = {}
         for name, first in vars(built[0]).items():
             values = [vars(b)[name] for b in built]
             if type(first) is int and len({*values}) > 1:
@@ -381,11 +381,11 @@ class _Fit:
         return cls(built[0], attributes, shapes)
 
 
-def _line(points: Sequence[int], values: Sequence[Any]) -> _Line:
+def _line(points: Sequence[int], values: Sequence[Any]) -> _Linear:
     if not all(type(v) is int for v in values):
         raise CannotApply("it holds more than sizes")
     slope, rest = divmod(values[1] - values[0], points[1] - points[0])
-    line = _Line(slope, values[0] - slope * points[0])
+    line = _Linear(slope, values[0] - slope * points[0])
     if rest or any(line.slope * p + line.start != v for p, v in zip(points, values, strict=True)):
         raise CannotApply("a weight's size is no line in the argument")
     return line

@@ -170,7 +170,7 @@ def _closes_once(word: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Call:
+class _AxesCall:
     """A call whose description is parsed: `...` is replaced by the axes that it covers."""
 
     description: str
@@ -184,7 +184,7 @@ class _Call:
     sizes: Mapping[str, Any]
     """The sizes of axes, as far as they are known: those that the call gives by name, until it is solved."""
 
-    def solved(self) -> _Call:
+    def solved(self) -> _AxesCall:
         """Returns the call with the sizes of all axes, and requires of sizes what einx does.
 
         A dim is the product of its axes. Where one of them is not known yet, it is the dim divided by the
@@ -249,7 +249,7 @@ def _permuted(tensor: Any, names: Sequence[str], order: Sequence[str]) -> Any:
 def _call(
     description: str, given: tuple[_Expression, ...], result: _Expression, operands: tuple[Any, ...],
     parameters: Mapping[str, Any],
-) -> _Call:
+) -> _AxesCall:
     shapes = [*map(_shape, operands)]
     if len(shapes) != len(given):
         raise UnsupportedCall
@@ -264,7 +264,7 @@ def _call(
     equations = [*_in_order(dims, {*sizes})]
     if not {*into.names} <= {*sizes, *(axis.name for group, _ in equations for axis in group.axes)}:
         raise UnsupportedCall
-    return _Call(description, spread, into, operands, equations, sizes)
+    return _AxesCall(description, spread, into, operands, equations, sizes)
 
 
 def _shape(operand: Any) -> Sequence[Any]:

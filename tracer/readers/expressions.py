@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from math import inf, isfinite
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 from ...constraints.terms.dims import Dim
 from ...constraints.terms.formula import Formula
@@ -47,6 +47,7 @@ class SquareRoot:
     of: str
 
 
+_T = TypeVar("_T")
 Text: TypeAlias = "str | TrueDivision | SquareRoot"
 """A translated expression."""
 
@@ -102,7 +103,7 @@ def _scaled(value: Text) -> tuple[str, str]:
     """Returns an expression as an integer one and the power of two that divides it."""
     if not isinstance(value, TrueDivision):
         return _whole(value), "(1)"
-    under = _dim(value.under)
+    under = _parsed(parse_dim, value.under)
     if not isinstance(under, int) or under < 1 or under & (under - 1):
         raise NotRead("a fraction of fractions is rounded twice")
     return value.over, f"({under})"
@@ -174,22 +175,15 @@ def _power(base: Text, exponent: Text) -> Text:
 def _truncate(value: Text, ranges: Ranges) -> str:
     """Returns the value rounded towards zero, which is rounding down where neither side is negative."""
     if isinstance(value, TrueDivision):
-        sides = (_dim(value.over), _dim(value.under))
+        sides = (_parsed(parse_dim, value.over), _parsed(parse_dim, value.under))
         if any(interval(side, ranges)[0] < 0 for side in sides):
             raise NotRead("a quotient that may be negative is rounded towards zero")
     return _floor(value)
 
 
-def _dim(text: str) -> Dim:
+def _parsed(parse: Callable[[str], _T], text: str) -> _T:
     try:
-        return parse_dim(text)
-    except DimSyntaxError as error:
-        raise NotRead(str(error)) from None
-
-
-def _formula(text: str) -> Formula:
-    try:
-        return parse_formula(text)
+        return parse(text)
     except DimSyntaxError as error:
         raise NotRead(str(error)) from None
 
@@ -329,13 +323,13 @@ class _Srepr:
 @lru_cache(maxsize=4096)
 def dim_of(srepr: str) -> Dim:
     """Returns the dim of a text in sympy's constructor notation. Raises NotRead."""
-    return _dim(_Srepr(srepr).read())
+    return _parsed(parse_dim, _Srepr(srepr).read())
 
 
 @lru_cache(maxsize=4096)
 def formula_of(srepr: str) -> Formula:
     """Returns the formula of a text in sympy's constructor notation. Raises NotRead."""
-    return _formula(_Srepr(srepr).read())
+    return _parsed(parse_formula, _Srepr(srepr).read())
 
 
 # ---- guards
@@ -370,7 +364,7 @@ def guard(text: str, source: Source, ranges: Ranges) -> Formula:
         raise NotRead(f"a guard of {len(text)} characters")
     try:
         tree = ast.parse(text.strip(), mode="eval")
-        return _formula(_whole(_Guard(source, ranges).read(tree.body)))
+        return _parsed(parse_formula, _whole(_Guard(source, ranges).read(tree.body)))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         known = isinstance(error, NotRead)
         raise error if known else NotRead(f"invalid Python: {type(error).__name__}") from None

@@ -1,6 +1,6 @@
 """torch.fx: graphs with gradual types on their nodes, and a tracer whose proxies know their shapes.
 
-A GraphModule is a module, and is recorded like any other. `told` makes one that computes the same, and
+A GraphModule is a module, and is recorded like any other. `reporting` makes one that computes the same, and
 reports the value of each node and the claim of its annotation on the way.
 
 `ShapeTracer` is a `torch.fx.Tracer`. Each node has the value that the recorder computed for it, so that a
@@ -58,7 +58,7 @@ NODE: Final = "fx_node"
 def node_is(value: Any, name: str, claim: str = "") -> None:
     """Reports the value of a node, and its annotation, to the listener.
 
-    A graph made by `told` calls it after each node.
+    A graph made by `reporting` calls it after each node.
     """
     listener = LISTENER.get()
     if listener is not None:
@@ -67,7 +67,7 @@ def node_is(value: Any, name: str, claim: str = "") -> None:
             listener("assert", value, claim)
 
 
-def told(graph_module: fx.GraphModule) -> fx.GraphModule:
+def reporting(graph_module: fx.GraphModule) -> fx.GraphModule:
     """Returns the same program, which reports its nodes by `node_is`.
 
     The spec describes the inputs, not their annotations.
@@ -114,7 +114,7 @@ def is_annotated(graph_module: fx.GraphModule) -> bool:
 
 
 def listen(kind: str, value: Any, text: str) -> None:
-    """Receives the reports of graphs made by `told`, as the recorder's listener."""
+    """Receives the reports of graphs made by `reporting`, as the recorder's listener."""
     if kind != "node":
         recorded(kind, value, text)
     elif (run := run_of(value)) is not None:

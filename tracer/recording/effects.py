@@ -1,4 +1,4 @@
-"""What a call that writes into tensors does to them, and to all that share their memory."""
+"""The effects of calls that write into tensors, on them and on all that share their memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .memory import are_one
 from .writes import NO_WRITES, RESHAPING
 
 
-class Writing(Lowering):
+class WritingRun(Lowering):
     """A run along one path, with what its calls have written."""
 
     def _may_write(self, op: str, args: tuple[Any, ...], kwargs: dict[str, Any], written: Any) -> None:

@@ -619,7 +619,7 @@ def _restored(
 
 
 class Lent(NamedTuple):
-    """What a block gets that is lent the contents of a program."""
+    """The contents of a program, lent to a block."""
 
     aliases: list[torch.Tensor]
     """The stand-ins that lie in the memory of a tensor of the program's."""

@@ -149,8 +149,8 @@ _NEVER_OVERRIDE: Final = frozenset({torch.Tensor, Parameter, SymbolicTensor})
 
 
 def _overrides(kind: type) -> bool:
-    """Returns whether a type is asked for functions of torch, and is none of torch's or this package's that
-    stand for plain tensors. Parameters without sizes turn into such.
+    """Returns whether a type overrides functions of torch, and is not one of torch's or this package's
+    stand-ins for plain tensors. Parameters without sizes turn into such.
     """
     asked = getattr(kind, "__torch_function__", Parameter.__torch_function__)
     plain = kind is torch.Tensor or asked is Parameter.__torch_function__

@@ -32,7 +32,7 @@ from ..values import listed
 from ..values.numbers import Size
 from ..values.sequences import counted, joined
 from ..values.symbolic import OPERATOR_ATTRIBUTES, QUESTIONS, SymbolicTensor, Within, answer, bound
-from .effects import Writing, other_sizes
+from .effects import WritingRun, other_sizes
 from .fallback import estimated, leaves
 from .memory import STRIDING, is_view, remember, storage
 from .overlaps import lying, require_no_overlap
@@ -93,7 +93,7 @@ class _Application:
     """The tensors that it writes into, with their values before."""
 
 
-class Operators(Writing):
+class Operators(WritingRun):
     """A run along one path, which records calls of torch functions."""
 
     def __init__(self, assigned: Assignment) -> None:

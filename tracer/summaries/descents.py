@@ -27,7 +27,7 @@ from dataclasses import replace
 from ...constraints.ir.language import Constraint
 from ...constraints.ir.program import Iteration
 from ...constraints.ir.system import Answer
-from ...constraints.terms.dims import Apply, Dim, Term, lone, mapped, sym, symbols
+from ...constraints.terms.dims import Dim, Term, lone, mapped, sym, symbols
 from ...constraints.terms.formula import (
     And,
     Compare,
@@ -102,7 +102,7 @@ class Descent(Loop):
         for _ in range(MOST_LAWS):
             mark = yield from self._any(law, found, Stage.GUESS, {})
             weaker, found = self._check(law, 0, run)
-            facts = self._tests(law, found, mark)
+            facts = self._tests(law, found, mark) if weaker is law else {}
             run.start_again(whole)
             if weaker is law:
                 mark = yield from self._any(law, found, Stage.ALL, facts)
@@ -300,7 +300,7 @@ def _about(formula: Formula, size: Dim) -> Formula:
         case Or(parts=parts):
             return any_of(_about(part, size) for part in parts)
         case Compare(op=op, term=term):
-            replaced = mapped(term, lambda atom: sym(_HERE) if _is(atom, size) else lone(atom))
+            replaced = mapped(term, lambda atom: sym(_HERE) if lone(atom) == size else lone(atom))
             return compare(op, replaced)
     return formula
 
@@ -308,7 +308,3 @@ def _about(formula: Formula, size: Dim) -> Formula:
 def _equates(formula: Formula) -> bool:
     """Returns whether sizes could be written otherwise by what the formula says."""
     return any(not isinstance(part, Compare) or part.op != ">=" for part in conjuncts(formula))
-
-
-def _is(atom: Apply, size: Dim) -> bool:
-    return lone(atom) == size

@@ -39,6 +39,7 @@ from ...constraints.terms.forall import affine
 from ...constraints.terms.formula import Formula, all_of, any_of, conjuncts, eq, free_symbols, ge, le, rewrite
 from ...constraints.terms.projection import forgetting
 from ...constraints.terms.rows import place_of
+from ...constraints.terms.sums import triangle
 from ..bytecode.origins import here
 from ..recorder import Recorder
 from ..values.numbers import size
@@ -173,7 +174,7 @@ class Families:
         for atom, times in parts[0]:
             each = body.n * lone(atom) if body.k not in symbols(lone(atom)) else self._cut(body, atom)
             if lone(atom) == sym(body.k):
-                each = body.n * (body.n - 1) // 2
+                each = triangle(body.n)
             each = _clipped(body, atom) if each is None else each
             if each is None:
                 return None

@@ -43,7 +43,7 @@ class Things:
 
 
 @dataclass(frozen=True, slots=True)
-class Growth:
+class Rate:
     """A number that is `start` before iteration `first`, and grows in each iteration by at least `least` and
     at most `most`.
     """
@@ -66,7 +66,7 @@ class Growth:
         rises, falls = self.least is not None and self.least >= 0, self.most is not None and self.most <= 0
         return self.start if rises else low, self.start if falls else high
 
-    def also(self, least: int | None, most: int | None) -> Growth:
+    def also(self, least: int | None, most: int | None) -> Rate:
         """Returns the growth, extended so that it allows these increments, too."""
         lows, highs = (self.least, least), (self.most, most)
         return replace(
@@ -149,7 +149,7 @@ class Appends(Law):
 class Grows(Law):
     """The law of a number whose growth alone is known."""
 
-    growth: Growth
+    growth: Rate
 
 
 class Knowledge(Protocol):
@@ -194,7 +194,7 @@ def guess(
         step = known.simplified(after.dims[0]) - known.simplified(before.dims[0])
         by = known.between(step) if symbols(step) & data else None
         if by is not None:
-            return Grows(before, (None,), growth=Growth(before.dims[0], first, *by)), after
+            return Grows(before, (None,), growth=Rate(before.dims[0], first, *by)), after
     weak = before.fixed != after.fixed
     if weak:
         tracked = before.fixed[-1] is not None, after.fixed[-1] is not None
@@ -429,7 +429,7 @@ class LawCheck:
             return None
         (start,) = law.at(self.k, self.first)
         assert start is not None
-        return Grows(law.cell, (None,), growth=Growth(start, self.first, *usual).also(*step))
+        return Grows(law.cell, (None,), growth=Rate(start, self.first, *usual).also(*step))
 
     def _growing(self, law: Grows, found: Cell) -> Law:
         """Returns the law of a number that grows, extended by its growth in this iteration.

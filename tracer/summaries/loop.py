@@ -70,10 +70,10 @@ from .laws import (
     Appends,
     AsWritten,
     Grows,
-    Growth,
     Knowledge,
     Law,
     LawCheck,
+    Rate,
     Runs,
     Things,
     Unlike,
@@ -352,7 +352,7 @@ class Loop(Summarised):
         elif carry and cell.ref != law.cell.ref:
             cell.value.ref = self._carried(law.cell, cell.value.value)
 
-    def _number(self, law: Law, growth: Growth, value: Dim) -> Term:
+    def _number(self, law: Law, growth: Rate, value: Dim) -> Term:
         """Returns the stand-in for a number that grows, which the data decide."""
         low, high = growth.between(value)
         varies = self.index in symbols(value)
@@ -423,9 +423,9 @@ class Loop(Summarised):
         self.fail("an iteration looks at what others have gathered")
 
     @property
-    def _filling(self) -> Growth:
+    def _filling(self) -> Rate:
         """Returns the growth of the length of a list that perhaps gathers."""
-        return Growth(0, self._first, 0, 1)
+        return Rate(0, self._first, 0, 1)
 
     # ---- what the body has said
 

@@ -210,6 +210,10 @@ def _arithmetic(operation: Callable[[Dim, Dim], Dim], divides: bool = False) -> 
     return forward, reflected
 
 
+def _comparing(how: Comparison) -> Any:
+    return lambda self, other: self._compare(other, how)
+
+
 def _comparison(
     over_dims: Callable[[Dim, Dim], Formula], operation: Callable[[Any, Any], Any], other_kind: Any
 ) -> Any:
@@ -712,6 +716,8 @@ class Real(torch.SymFloat):
     def __pos__(self) -> Any:
         return self
 
+    __sym_float__ = __pos__
+
     def __abs__(self) -> Any:
         found = self._combine(0.0, lambda a, b: abs(a))
         if self.ratio and isinstance(self.ratio[1], int):
@@ -815,23 +821,9 @@ class Real(torch.SymFloat):
                 return PLAIN[how](a, b)
         return self.run.guess("two floats that are computed from sizes lie too close together to compare")
 
-    def __eq__(self, other: Any) -> Any:
-        return self._compare(other, "==")
-
-    def __ne__(self, other: Any) -> Any:
-        return self._compare(other, "!=")
-
-    def __lt__(self, other: Any) -> Any:
-        return self._compare(other, "<")
-
-    def __le__(self, other: Any) -> Any:
-        return self._compare(other, "<=")
-
-    def __gt__(self, other: Any) -> Any:
-        return self._compare(other, ">")
-
-    def __ge__(self, other: Any) -> Any:
-        return self._compare(other, ">=")
+    __eq__, __ne__ = _comparing("=="), _comparing("!=")
+    __lt__, __le__ = _comparing("<"), _comparing("<=")
+    __gt__, __ge__ = _comparing(">"), _comparing(">=")
 
     def is_integer(self) -> bool:
         if self.square is not None:
@@ -856,9 +848,6 @@ class Real(torch.SymFloat):
             self.run.insists(frame_above(1))
         whole: int = math.trunc(self)
         return int(whole)
-
-    def __sym_float__(self) -> Any:
-        return self
 
     def __sym_sqrt__(self) -> Any:
         return math.sqrt(self)

@@ -63,16 +63,16 @@ def _out_of_traceback(frame: FrameType) -> tuple[FrameType, str]:
 
 
 @per_code
-def _becomes(code: CodeType, offset: int) -> Literal["kept", "raised", "told"]:
-    """Returns "raised" if the text goes into an exception that is raised, "told" if it goes into a line of a
-    log, else "kept".
+def _becomes(code: CodeType, offset: int) -> Literal["kept", "raised", "logged"]:
+    """Returns "raised" if the text goes into an exception that is raised, "logged" if it goes into a line of
+    a log, else "kept".
     """
     for instruction in steps_from(code, offset):
         if instruction.opname.startswith(("RAISE_VARARGS", "STORE_FAST")):
             return "raised" if only_raises(code, instruction.offset) else "kept"
         if instruction.opname == "POP_TOP":
             if not _LOGS.isdisjoint(code.co_names):
-                return "told"
+                return "logged"
             return "raised" if _called(code, offset) in ASSERTS else "kept"
         if instruction.opname.startswith(_KEEPS):
             return "kept"

@@ -1,4 +1,4 @@
-"""What is said of releases of torch and Python: too old, not known, or newer than what was tested."""
+"""Remarks on releases of torch and Python: too old, not known, or newer than what was tested."""
 
 from __future__ import annotations
 

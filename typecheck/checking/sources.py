@@ -145,8 +145,8 @@ def source_of(
 
         spec = parse_spec(spec_of(target.value), assume)
     if is_graph_module(target.value):
-        from ...tracer.readers.fx import is_annotated, quiet, told
+        from ...tracer.readers.fx import is_annotated, quiet, reporting
 
-        plain = quiet if not is_annotated(target.value) else told
+        plain = quiet if not is_annotated(target.value) else reporting
         target = replace(target, value=plain(target.value))
     return PythonSource(target, spec, ways, device)

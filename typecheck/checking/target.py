@@ -153,7 +153,7 @@ def _named(text: str) -> Any:
     source, colon, name = text.rpartition(":")
     if not colon or (len(source) == 1 and name.startswith(("\\", "/"))):  # a drive: C:\model.py
         source, name = text, ""
-    if not source.endswith(".py") and not _is_module_name(source):
+    if not source.endswith(".py") and not all(map(str.isidentifier, source.split("."))):
         raise TargetError(f"{text!r} is not a target", _near_file(text) or _FORMS)
     if not name and os.path.isdir(source):
         raise TargetError(f"{source} is a folder", _FORMS)
@@ -172,10 +172,6 @@ def _named(text: str) -> Any:
 
 
 _FORMS = "a target is file.py:Name, package.module:Name, or the path of a .pt2"
-
-
-def _is_module_name(text: str) -> bool:
-    return all(part.isidentifier() for part in text.split("."))
 
 
 def _file(path: str) -> ModuleType:
@@ -244,7 +240,7 @@ def _last_line(error: BaseException) -> Origin:
     own = [
         f
         for f in frames
-        if os.sep + "site-packages" + os.sep not in f.filename and not _is_stdlib(f.filename)
+        if os.sep + "site-packages" + os.sep not in f.filename and not f.filename.startswith(_STDLIB)
     ]
     frame = (own or frames)[-1]
     return Origin(frame.filename, frame.lineno or 0, frame.name, code=frame.line or "")
@@ -252,10 +248,6 @@ def _last_line(error: BaseException) -> Origin:
 
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _STDLIB = os.path.dirname(os.path.abspath(os.__file__))
-
-
-def _is_stdlib(filename: str) -> bool:
-    return filename.startswith(_STDLIB)
 
 
 def _choices(module: ModuleType, source: str = "") -> str:

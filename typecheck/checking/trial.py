@@ -84,7 +84,7 @@ class Trial:
         and if the expectation was claimed with certainty, the claim is wrong, or data decide.
         """
         outcome = self.run(values, accepted)
-        expected = f"{show(values)} should {_claim(accepted)}"
+        expected = f"{show(values)} should {'run' if accepted else 'be refused'}"
         if isinstance(outcome, Inconclusive) and outcome.late:
             if self.late is None:
                 self.late = outcome
@@ -216,10 +216,6 @@ def _candidate(name: str, fact: Fact, random: Random) -> int:
     if fact.max is not None:
         value = min(value, fact.max)
     return value + random.choice((0, 0, 0, 0, 1, -1))
-
-
-def _claim(accepted: bool) -> str:
-    return "run" if accepted else "be refused"
 
 
 def _did(outcome: Outcome) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ..facade import Report
-from ..project.config import ConfigError, ConfiguredJob
+from ..project.config import ConfigError
 from ..render.formats import FORMATS, written
 from .common import BAD_INPUT, Commands, add_format, command, exit_code, seconds
 
@@ -70,7 +70,9 @@ def add(commands: Commands) -> None:
 def run(options: argparse.Namespace) -> int:
     from ..project.many import check_many, listed
 
-    jobs = [_with_budget(job, options.budget) for job in listed(options.list)]
+    jobs = listed(options.list)
+    if options.budget is not None:
+        jobs = tuple(replace(job, budget_s=options.budget) for job in jobs)
     if options.jobs < 1:
         raise ConfigError(f"--jobs is {options.jobs}, and at least 1 is needed")
     make = _executor(options)
@@ -82,10 +84,6 @@ def run(options: argparse.Namespace) -> int:
         _write(reports, options)
     codes = [BAD_INPUT if one.report is None else exit_code(one.report) for one in found]
     return max(codes, key=_SEVERITY.index)
-
-
-def _with_budget(job: ConfiguredJob, budget: float | None) -> ConfiguredJob:
-    return job if budget is None else replace(job, budget_s=budget)
 
 
 def _executor(options: argparse.Namespace) -> Callable[[], Any]:

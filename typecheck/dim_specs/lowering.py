@@ -60,7 +60,7 @@ class Lowered:
 
 def lower(spec: DimSpec) -> Lowered:
     """The spec with nothing but what torch can say. Raises DimSpecError where no sizes are left at all."""
-    return _Lowering(spec).lowered()
+    return _TorchLowering(spec).lowered()
 
 
 def to_torch_json(spec: DimSpec) -> tuple[dict[str, Any], tuple[str, ...]]:
@@ -92,7 +92,7 @@ def _written(tree: Tree, where: str, lost: list[str]) -> Any:
     return tree
 
 
-class _Lowering:
+class _TorchLowering:
     """The dims and relations of a spec, rewritten until torch can say them."""
 
     def __init__(self, spec: DimSpec) -> None:

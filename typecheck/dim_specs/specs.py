@@ -23,7 +23,7 @@ import json
 import reprlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, NoReturn, TypeAlias, get_args
+from typing import Any, Final, Literal, NoReturn, TypeAlias, TypeVar, get_args
 
 from ...constraints.ir.spec_text import SpecError, suggestion
 from ...constraints.terms.dims import Dim, Term, sym, symbols
@@ -36,6 +36,7 @@ LARGEST: Final = (1 << 63) - 1
 """Sizes are 64-bit integers with a sign."""
 MAX_NESTING: Final = 64
 
+_T = TypeVar("_T")
 HintKind: TypeAlias = Literal["AUTO", "DYNAMIC", "STATIC"]
 _HINTS: Final[tuple[str, ...]] = get_args(HintKind)
 _HINT = "_DimHint."
@@ -320,7 +321,8 @@ def from_json(data: Any) -> DimSpec:
     if not isinstance(data["exact"], bool):
         _fail(f"exact is {_short(data['exact'])}, which is neither true nor false")
     relations = _texts(data["relations"], "relations")
-    return DimSpec(shapes, dims, tuple(_formula(*text) for text in relations), data["exact"])
+    formulas = tuple(_parsed(parse_formula, "formula", *text) for text in relations)
+    return DimSpec(shapes, dims, formulas, data["exact"])
 
 
 def _check_keys(data: Mapping[Any, Any], keys: tuple[str, ...], where: str) -> None:
@@ -344,7 +346,7 @@ def _dims(data: Any) -> dict[str, DimRange]:
             _fail(f"the min of {where} is null", "a dim without a lower bound has min 0")
         _check_bounds(entry["min"], entry["max"], where)
         for text, place in _texts(entry["derived"], f"{where}.derived"):
-            if symbols(_dim(text, place)) != {name}:
+            if symbols(_parsed(parse_dim, "term", text, place)) != {name}:
                 _fail(f"{place} is {_short(text)}, which is not a term over {name!r} alone")
         found[name] = DimRange(entry["min"], entry["max"])
     return found
@@ -357,18 +359,11 @@ def _texts(data: Any, where: str) -> list[tuple[str, str]]:
     return [(text, f"{where}[{index}]") for index, text in enumerate(data)]
 
 
-def _dim(text: str, where: str) -> Dim:
+def _parsed(parse: Callable[[str], _T], kind: str, text: str, where: str) -> _T:
     try:
-        return parse_dim(text)
+        return parse(text)
     except DimSyntaxError as error:
-        raise DimSpecError(f"{where} is not a term: {error.problem}", error.text, error.column) from None
-
-
-def _formula(text: str, where: str) -> Formula:
-    try:
-        return parse_formula(text)
-    except DimSyntaxError as error:
-        raise DimSpecError(f"{where} is not a formula: {error.problem}", error.text, error.column) from None
+        raise DimSpecError(f"{where} is not a {kind}: {error.problem}", error.text, error.column) from None
 
 
 class _SpecReader:
@@ -433,7 +428,7 @@ class _SpecReader:
             _fail(f"{where} is {_short(data)}", "a size is an integer, a term over the dims, or a hint")
         if data.startswith(_HINT):
             return Hint(_hint_kind(data.removeprefix(_HINT), where))
-        return _dim(data, where)
+        return _parsed(parse_dim, "term", data, where)
 
 
 _KINDS: Final[Mapping[str, Literal["list", "tuple"]]] = {"$list": "list", "$tuple": "tuple"}

@@ -53,16 +53,12 @@ def from_torch(
     reader = _TorchDimsReader()
     named = isinstance(dynamic_shapes, Mapping)
     said = _by_name(dynamic_shapes, inputs) if named else _by_order(dynamic_shapes, inputs)
-    trees = tuple((name, reader.tree(value, shape, _top(name))) for name, value, shape in said)
+    trees = tuple((n, reader.tree(value, shape, f"dynamic_shapes[{n!r}]")) for n, value, shape in said)
     if named and target is None and len(kwargs) > 1:
         if any(isinstance(name, int) for name, _ in trees):
             raise DimSpecError("the inputs given by position have no names", hint="give the target")
         return DimSpec(Entries(trees), reader.dims)
     return DimSpec(Items(tuple(tree for _, tree in trees)), reader.dims)
-
-
-def _top(name: str | int) -> str:
-    return f"dynamic_shapes[{name!r}]"
 
 
 def _inputs(args: Sequence[Any], kwargs: Mapping[str, Any], target: Any) -> Inputs:

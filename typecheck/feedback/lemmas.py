@@ -19,7 +19,7 @@ from ...constraints.engine.generate import Rules
 from ...constraints.ir.spec_text import Inputs
 from ...constraints.ir.system import Answer, System, ranges_of
 from ...constraints.terms.dims import Atom, Dim, Symbol, coefficients
-from ...constraints.terms.formula import And, Compare, Formula, Or, conjuncts, free_symbols, negate
+from ...constraints.terms.formula import And, Compare, Formula, Or, conjuncts, free_symbols, negate, sides
 from ...solver.tactics.judge import Budget, Judge
 from ...solver.theory.bounds import Consequences
 from ...tracer.readers.expressions import NotRead
@@ -98,12 +98,11 @@ def _condition(formula: Formula, variables: Mapping[str, Any]) -> Any:
         case Or(parts):
             return reduce(operator.or_, (_condition(part, variables) for part in parts))
         case Compare(op, term):
-            left = tuple((mono, c) for mono, c in term.terms if c > 0)
-            right = tuple((mono, -c) for mono, c in term.terms if c < 0)
-            return _COMPARE[op](_sum(left, variables), _sum(right, variables))
+            return _COMPARE[op](*(_size(side, variables) for side in sides(term)))
 
 
-def _sum(terms: Iterable[tuple[tuple[Atom, ...], int]], variables: Mapping[str, Any]) -> Any:
+def _size(dim: Dim, variables: Mapping[str, Any]) -> Any:
+    terms = coefficients(dim)
     products = (reduce(lambda size, atom: size * _atom(atom, variables), mono, c) for mono, c in terms)
     return reduce(operator.add, products, 0)
 
@@ -116,10 +115,6 @@ def _atom(atom: Atom, variables: Mapping[str, Any]) -> Any:
     if atom.op not in _APPLY:
         raise NotRead(f"{atom.op} cannot be expressed in torch")
     return reduce(_APPLY[atom.op], (_size(arg, variables) for arg in atom.args))
-
-
-def _size(dim: Dim, variables: Mapping[str, Any]) -> Any:
-    return _sum(coefficients(dim), variables)
 
 
 _COMPARE: Final[Mapping[str, Callable[[Any, Any], Any]]] = {

@@ -9,8 +9,8 @@ from typing import Any, Final
 import sympy
 import torch
 
-from ...constraints.terms.dims import Atom, Dim, Mono, Symbol, coefficients
-from ...constraints.terms.formula import And, Compare, Formula, Or
+from ...constraints.terms.dims import Atom, Dim, Symbol, coefficients
+from ...constraints.terms.formula import And, Compare, Formula, Or, sides
 from ...constraints.terms.intervals import Ranges, interval
 from ...tracer.host.symbolic_shapes import FloorDiv, Max, Min, Mod, PythonMod
 from ...tracer.readers import expressions
@@ -65,16 +65,11 @@ class Writer:
             case Or(parts):
                 return sympy.Or(*map(self.formula, parts))
             case Compare(op, term):
-                left = tuple((mono, c) for mono, c in term.terms if c > 0)
-                right = tuple((mono, -c) for mono, c in term.terms if c < 0)
-                return _COMPARE[op](self._sum(left), self._sum(right))
+                return _COMPARE[op](*map(self.size, sides(term)))
 
     def size(self, dim: Dim) -> Any:
         """The dim as sympy has it. Raises NotRead where it has none."""
-        return self._sum(coefficients(dim))
-
-    def _sum(self, terms: tuple[tuple[Mono, int], ...]) -> Any:
-        return sympy.Add(*(sympy.Mul(c, *map(self._atom, mono)) for mono, c in terms))
+        return sympy.Add(*(sympy.Mul(c, *map(self._atom, mono)) for mono, c in coefficients(dim)))
 
     def _atom(self, atom: Atom) -> Any:
         if isinstance(atom, Symbol):

@@ -92,11 +92,11 @@ def branches(
     clock = Clock(progress or (lambda step: None), budget_s)
     rules = rules or default_rules()
     if is_graph_module(value):
-        from ...tracer.readers.fx import told
+        from ...tracer.readers.fx import reporting
         from ..checking.annotations import spec_of
 
         inputs = spec_of(value) if inputs is None else inputs
-        asked = question(told(value), inputs, assume, clock, rules, replay=False)
+        asked = question(reporting(value), inputs, assume, clock, rules, replay=False)
         lines = dict(_LINE.findall(value.code))
         seen = {_way(path): _nodes_seen(path, lines) for path in asked.system.paths}
         found = [*_Branches(asked.system, clock, lambda sizes: _nodes_at(asked, sizes, lines)).found(seen)]
@@ -133,17 +133,13 @@ def _way(path: Path) -> Way:
     return tuple((c.formula, c.taken) for c in path.conditions)
 
 
-def _places(truths: Truths) -> dict[Place, list[bool]]:
-    return {_place_of(origin, text): found for (origin, text), found in truths.items()}
-
-
 def _conditions_at(asked: ReadTarget, sizes: Mapping[str, int]) -> Truths:
     """Which way the conditions of the program go in an eager run."""
     from ...tracer.bytecode.conditions import watching
 
     with watching() as runs:
         asked.source.run(sizes, True)
-    return _places(runs[0][1].truths)
+    return {_place_of(*at): found for at, found in runs[0][1].truths.items()}
 
 
 _LINE: Final = re.compile(r"^    (\w+) = (.*?)(?:;  .*)?$", re.MULTILINE)

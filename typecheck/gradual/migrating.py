@@ -52,7 +52,7 @@ class Migration:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _MigrationQuestion:
     """The arguments and the system of a migration, kept for further questions."""
 
     target: Any
@@ -86,7 +86,7 @@ class Migrations:
     """The most precise gradual type of each node that all static migrations share."""
     types: Mapping[str, Type]
     """The type of each node with its sizes as terms over the symbols of the inputs."""
-    _asked: _Asked = field(repr=False)
+    _asked: _MigrationQuestion = field(repr=False)
 
     @property
     def is_decided(self) -> bool:
@@ -214,15 +214,15 @@ def migrate(
     if inputs is None and found.kind == "python":
         inputs = spec_of(value)
     if is_graph_module(value):
-        from ...tracer.readers.fx import told
+        from ...tracer.readers.fx import reporting
 
-        asked = told(value)
+        asked = reporting(value)
     examined = examine(asked, inputs, assume, budget_s=budget_s, rules=rules, progress=progress)
     declared = examined.spec.domain if inputs is None else parse_spec(inputs, assume).domain
     report, system = examined.report, examined.system
     static = None if report.runs_at is None else migration(system, report.runs_at)
     principal, types = _all_types(report, system, budget_s) if static is not None else ({}, {})
-    answers = _Asked(value, examined.spec, declared, system, budget_s, rules)
+    answers = _MigrationQuestion(value, examined.spec, declared, system, budget_s, rules)
     return Migrations(report, static, principal, types, answers)
 
 

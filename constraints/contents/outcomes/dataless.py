@@ -10,10 +10,10 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ...ir.language import Cases, Tensor, Value, product
-from ...ir.program import Argument, Input, Node, Ref, refs
+from ...ir.program import Input, Node, Ref, refs
 from ...terms.dims import Dim, Term, symbols
 from ...terms.equations import Equations
-from ...terms.formula import Formula, Or, all_of, any_of, conjuncts, eq, free_symbols, ge, negate
+from ...terms.formula import Formula, all_of, any_of, conjuncts, disjuncts, eq, free_symbols, ge, negate
 from .constancy import LAWS, NANS, Made
 from .fixed import cases, of_constant, outcomes
 from .ranges import Outlook, Ranges, Usual, below
@@ -92,8 +92,8 @@ class Dataless:
         self._zero: dict[Dim, Formula] = {}
 
     def overwritten(self, ref: int, region: Formula, whole: Formula) -> None:
-        """What depends on no data in a region has been written into the tensor, at some sizes over all of
-        it. A second time, and in a loop, that may be all that was left.
+        """Values that depend on no data in a region have been written into the tensor, at some sizes over all
+        of it. A second time, and in a loop, that may be all that was left.
         """
         sources: tuple[int, ...] | None = (ref,)
         while sources:
@@ -233,7 +233,7 @@ class Dataless:
         """Returns the sizes at which the value has elements, none of which depends on data."""
         value = self._values.get(ref)
         region, empty = self.region(ref), self._empty(value)
-        parts = (part for part in _parts(region) if part not in _parts(empty))
+        parts = (part for part in disjuncts(region) if part not in disjuncts(empty))
         return any_of(part for part in parts if not _leaves_nothing(part, value))
 
     def equal(self, one: int, other: int) -> Formula:
@@ -351,25 +351,17 @@ def _is_like(one: Value, other: Value) -> bool:
 
 def less(formula: Formula, other: Formula) -> Formula:
     """Returns the formula where the other one does not hold."""
-    if any(set(_parts(part)) <= set(_parts(other)) for part in conjuncts(formula)):
+    if any(set(disjuncts(part)) <= set(disjuncts(other)) for part in conjuncts(formula)):
         return False
-    rest = any_of(part for part in _parts(formula) if part not in _parts(other))
+    rest = any_of(part for part in disjuncts(formula) if part not in disjuncts(other))
     return all_of((rest, negate(other)))
-
-
-def _parts(formula: Formula) -> tuple[Formula, ...]:
-    return formula.parts if isinstance(formula, Or) else (formula,)
 
 
 def _made_of(node: Node, place: int) -> tuple[int, ...] | None:
     op = node.op.rstrip("_") or node.op
     if op == "broadcast_tensors":
         return tuple(ref.id for ref in [*refs(dict(node.args)["tensors"])][place : place + 1])
-    if op in RANDOM and not any(_names(argument) for name, argument in node.args if name != "input"):
+    if op in RANDOM and not any(isinstance(argument, Ref) for name, argument in node.args if name != "input"):
         return None
     template = TEMPLATES.get(op)
     return tuple([ref.id for name, argument in node.args if name != template for ref in refs(argument)])
-
-
-def _names(argument: Argument) -> bool:
-    return isinstance(argument, Ref)

@@ -44,7 +44,7 @@ class Usual(NamedTuple):
 
 
 class Outlook(NamedTuple):
-    """What sizes say of a condition on data: what is usual, the sizes at which it is true, or false, for all
+    """The outcomes of a condition on data: the usual ones, the sizes at which it is true, or false, for all
     data, and those at which it may be the same for all, in a way that is not known. At other sizes some data
     give each of the outcomes that are `possible`.
     """

@@ -137,7 +137,7 @@ def _straight(a: Line, b: Line) -> Line:
 
 
 class Growth(IntEnum):
-    """What stays as n grows."""
+    """The part of the elements that stays as n grows."""
 
     NOTHING = 0
     NUMBERS = 1
@@ -196,7 +196,7 @@ class Ends:
 
     @property
     def up_to_farthest(self) -> Ends:
-        """Returns the bounds for sizes up to the farthest: larger ones are not told apart from these."""
+        """Returns the bounds for sizes up to the farthest: larger ones are not distinguished from these."""
         return self.mapped(_up_to_farthest)
 
     @property
@@ -223,7 +223,7 @@ def constant(number: Fraction | int | float) -> Ends:
 
 
 def single(ends: Ends) -> Fraction | None:
-    """Returns the number that all elements are, whatever n is; None where there is none."""
+    """Returns the number that all elements are, whatever n is; else None."""
     low, high = ends.low, ends.high
     same = low is not None and low == high and low.constant
     return low.at if same and low is not None else None

@@ -48,7 +48,7 @@ BEYOND: Final = 1 << 59
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The least and the greatest number that is valid, None where there is none, and one that always is. If
+    """The least and the greatest number that is valid, None for no limit, and one that always is. If
     they are `sizes`, 64 bits have to hold the strides of a tensor of these, and its bytes. With `counted`,
     the limits are those of the number of `true` or `distinct` elements.
     """
@@ -372,7 +372,7 @@ def are_sizes(sizes: Sequence[int]) -> bool:
 
 
 def _term(line: Line, box: Box) -> Dim | None:
-    """Returns a line as a term of sizes; None where it is none of integers."""
+    """Returns a line as a term of sizes; None unless it has integers alone."""
     if any(number.denominator != 1 for number in (line.at, *line.slopes)):
         return None
     found: Dim = int(line.at)
