@@ -135,7 +135,10 @@ def _linear(known: Consequences, term: Dim, name: str) -> tuple[Dim, Dim] | None
     inner = SHIFTED + name
     slope: list[Dim] = []
     rest: list[Dim] = []
-    whole = substitute(term, {name: known.shifts[name]})
+    try:
+        whole = substitute(term, {name: known.shifts[name]})
+    except ZeroDivisionError:  # the ranges leave one value, at which a divisor is 0
+        return None
     for mono, c in coefficients(whole):
         others = tuple(a for a in mono if a.text != inner)
         if any(inner in a.symbols for a in others) or len(mono) > len(others) + 1:

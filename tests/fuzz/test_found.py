@@ -101,6 +101,15 @@ FOUND: dict[str, tuple[str, str, Sizes]] = {
         "F.conv_transpose1d(x, torch.ones(2, 3, 2), stride=2, output_padding=[torch.tensor(x.shape[1] - 1)])",
         "x: float32[2, a]", {"a": 2},
     ),
+    "sizes from the indices of a triangle": (
+        "torch.zeros(torch.triu_indices(len(x) - 1, 2 * len(x), 1)[1].repeat(2).tolist())",
+        "x: float32[a]", {"a": 3},
+    ),
+    "a divisor that one value of a size makes 0": (
+        "F.adaptive_avg_pool1d(x[..., 0][None], 1 - len(x) // 2).view(x.shape[2] % 3, -1)",
+        "x: float32[a, b, c]", {"a": 0, "b": 2, "c": 1},
+    ),
+    "an item of one element copied": ("torch.zeros(3).copy_(x.item())", "x: float32[a]", {"a": 1}),
 }  # fmt: skip
 """An expression, its inputs, and the sizes at which it was judged wrongly."""
 
@@ -233,6 +242,17 @@ def test_a_tensor_that_takes_the_memory_of_another() -> None:
     points = [{"a": a, "b": b, "c": c} for a in (1, 2) for b in (1, 3) for c in (1, 2)]
     said = checked(program, 10.0, replay=False)
     assert wrongs(said, points, outcomes(program, points)) == []
+
+
+def test_a_while_whose_law_loses_its_strides() -> None:
+    body = (
+        "def f(x):\n    t = x\n    for _ in [0, 1]:\n        t = x[:1] if x.shape[1] % 4 == 0 else x\n"
+        "    r = x.cumsum(0)\n    while r.shape[-1] % 2 == 0 and r.shape[-1]:\n"
+        "        r = r[..., : r.shape[-1] // 2]\n    return r\n"
+    )
+    program = Program.of("found", body, "x: float32[a, b]", ())
+    points = [{"a": a, "b": b} for a in (1, 2) for b in (1, 3, 4, 6, 8)]
+    assert wrongs(checked(program, 10.0, replay=False), points, outcomes(program, points)) == []
 
 
 def test_a_view_of_unknown_strides_that_overlaps() -> None:

@@ -87,6 +87,8 @@ class Arrays:
         if key not in self._found:
             shape = self.shape(value)
             alike = Sameness.NO if made is None else alike_in(self.places, made)
+            if math.prod(shape) > self.left:
+                raise NotComputed
             plain = None if over else self._plain(value, shape, alike)
             if plain is None:
                 plain = self._made(made, ref, value, shape)
@@ -533,9 +535,14 @@ def _linspace(call: ArrayCall) -> Array:
 
 def _triangle(call: ArrayCall) -> Array:
     rows, columns, offset = call.whole("row"), call.whole("col"), call.whole("offset", 0)
+    if rows > MOST:
+        raise NotComputed
     upper = call.op == "triu_indices"
-    every = product(range(rows), range(columns))
-    pairs = [(i, j) for i, j in every if (j - i >= offset if upper else j - i <= offset)]
+    pairs = [
+        (i, j)
+        for i in range(rows)
+        for j in (range(max(i + offset, 0), columns) if upper else range(min(i + offset + 1, columns)))
+    ]
     return call.made_of([*(i for i, _ in pairs), *(j for _, j in pairs)])
 
 
