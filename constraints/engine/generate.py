@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, repeat
@@ -125,6 +126,8 @@ PER_DIM = frozenset("stride padding output_padding kernel_size dilation".split()
 """Names of parameters that take a number for each dim."""
 SIZES = PER_DIM | frozenset("size shape sizes pad output_size length num_samples dim dims k repeats".split())
 """Names of parameters that take sizes, or other integers, in rules that take no tensor there."""
+COUNT: Final = re.compile(r"(int|Dim)( \| (int|Dim|None))*")
+"""Annotations of parameters that take an integer."""
 
 
 class BadCall(TypeError):
@@ -171,6 +174,9 @@ class Rule:
     required: frozenset[str]
     tensors: frozenset[str] = frozenset()
     """The parameters that may be tensors by their annotation."""
+    counts: frozenset[str] = frozenset()
+    """The parameters that take integers, by their annotation or their name; tensors there are read as such.
+    """
     reach: Callable[[Named], Reach | None] = lambda named: None
     """Returns how far from either end of a shape the rule looks, given the named arguments; None where it
     needs all of it. It is used for tensors of unknown rank only.
@@ -179,6 +185,9 @@ class Rule:
     """The rule for calls with a sparse argument, if such calls are supported."""
     limits: tuple[Callable[[Context, Named], None], ...] = ()
     """They require that numbers among the arguments lie in their ranges, before the rule is asked."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "counts", (self.keywords & SIZES) - self.tensors | self.counts)
 
     @classmethod
     def of(cls, function: RuleFunction) -> Rule:
@@ -190,6 +199,7 @@ class Rule:
             frozenset(p.name for p in rest),
             frozenset(p.name for p in rest if p.default is p.empty and p.kind is not p.VAR_POSITIONAL),
             frozenset(p.name for p in rest if "Tensor" in str(p.annotation)),
+            frozenset(p.name for p in rest if COUNT.fullmatch(str(p.annotation))),
         )
 
     @property
@@ -917,7 +927,7 @@ class Generator:
             if not self._bound_sparse(call, args, kwargs):
                 return call.named, None
             are_tensors = False
-        if not (are_tensors and SIZES.isdisjoint(call.shaped)) or call.base == "arange":
+        if not (are_tensors and call.rule.counts.isdisjoint(call.shaped)) or call.base == "arange":
             try:
                 self._read_numbers(call)
             except Refused as refusal:
@@ -985,7 +995,7 @@ class Generator:
     def _read_numbers(self, call: _Call) -> None:
         """Replaces 0-dim tensors among the arguments by their elements where torch reads them as numbers."""
         for key, value in call.shaped.items():
-            sizes = key in SIZES and key not in call.rule.tensors
+            sizes = key in call.rule.counts
             if type(value) is not Tensor or sizes:
                 call.named[key] = self._numbers(value, sizes, key in PER_DIM)
         if call.base == "arange":

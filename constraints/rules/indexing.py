@@ -93,8 +93,15 @@ def a_dim(c: Context, input: Tensor, dim: int) -> tuple[int, Dim, Dim | None]:
 
 
 def select(c: Context, input: Tensor, dim: int, index: Dim | Tensor | Number) -> Tensor:
-    """`[*a, n, *z] -> [*a, *z]`, where -n <= index < n"""
+    """`[*a, n, *z] -> [*a, *z]`, where -n <= index < n, which may be a tensor of one element"""
     at, size, _ = a_dim(c, input, dim)
+    if isinstance(index, Tensor) and index.dtype == "bool":
+        c.refuse("select takes an integer, not a truth value")
+    if isinstance(index, Tensor) and isinstance(index.elements, Affine):
+        c.require(all_of(eq(n, 1) for n in index.shape), f"select needs one index, not {index}", TypeError)
+        index = index.elements.start
+    elif isinstance(index, Tensor) and index.elements is not None:
+        c.approximate("which index a tensor with dims selects is not followed", "accept")
     if isinstance(index, int | Term):
         in_range(c, index, size)
     else:

@@ -256,6 +256,8 @@ def tensor_split(
         c.refuse("a scalar cannot be cut into pieces")
     _, whole, _ = a_dim(c, input, dim)
     by = indices_or_sections
+    if isinstance(by, Tensor) and (by.dtype not in (None, "int64") or by.rank > 1):
+        c.refuse(f"tensor_split takes int64 tensors of rank 0 or 1, not {by}")
     if isinstance(by, Tensor) and by.shape:
         many = c.number(by.shape[0]) + 1
         return pieces(c, input, dim, [c.fresh("piece", 0, whole) for _ in range(many)])

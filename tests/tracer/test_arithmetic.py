@@ -84,3 +84,25 @@ def test_operators_refuse_integers_of_more_than_64_bits(call: str) -> None:
         said = checked(used, 10.0, replay=False)
         assert wrongs(said, POINTS[::9], outcomes(used, POINTS[::9])) == []
         assert said.verdict == ("proved" if expression == "2 ** 63 - 1" else "refuted")
+
+
+INDICES = {
+    "range": "torch.arange(n)", "number": "torch.tensor(n)", "one": "torch.tensor([n])",
+    "truth": "torch.arange(n) > 0",
+    "float": "torch.arange(n).float()", "data": "x.long()",
+}  # fmt: skip
+TAKING = (
+    "[1, 2, 3][t]", "[1, 2, 3][t:]", "range(t)", "x[t:]", "x[:t]", "x[::t]", "x[t:, None]", "x.sum(t)",
+    "x.select(0, t)", "x.narrow(0, t, 1)", "x.chunk(t)", "x.topk(t)", "x.diff(t)", "x.roll(t)",
+    "x.unfold(0, t, 1)", "x.tensor_split(t)", "x.repeat_interleave(t)", "F.one_hot(torch.arange(2), t)",
+    "hex(t)", "'abc'[t]", "[1] * t", "float(t)", "int(t)",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("call", TAKING)
+@pytest.mark.parametrize("made", INDICES)
+def test_tensors_in_place_of_integers(made: str, call: str) -> None:
+    body = f"def f(x):\n    n = x.shape[0]\n    t = {INDICES[made]}\n    k = {call}\n    return x\n"
+    given = Program.of("found", body, "x: float32[n]", ("n >= 0",))
+    points = [{"n": n} for n in range(5)]
+    assert wrongs(checked(given, 5.0, replay=False), points, outcomes(given, points)) == []
