@@ -106,3 +106,61 @@ def test_tensors_in_place_of_integers(made: str, call: str) -> None:
     given = Program.of("found", body, "x: float32[n]", ("n >= 0",))
     points = [{"n": n} for n in range(5)]
     assert wrongs(checked(given, 5.0, replay=False), points, outcomes(given, points)) == []
+
+
+OF_SHAPES = (
+    "x.shape.numel()", "sum(x.shape)", "max(x.shape)", "min(x.shape)", "sorted(x.shape)[0]",
+    "sorted(x.shape, reverse=True)[1]", "sorted(x.shape, key=lambda k: -k)[0]", "x.shape.index(3)",
+    "x.shape.index(y.shape[0])", "x.shape.count(3)", "x.shape.count(x.shape[0])", "x.shape[1:][0]",
+    "x.shape[-1]", "x.shape[2]", "x.shape[-3]", "x.shape[::-1][0]", "(x.shape + (1,))[2]",
+    "((1,) + x.shape)[1]", "(x.shape + y.shape)[2]", "(x.shape * 2)[3]", "len(x.shape)",
+    "len(x.shape + y.shape)", "x.shape == (2, 3)", "x.shape == [2, 3]", "x.shape == torch.Size([2, 3])",
+    "x.shape != y.shape", "x.shape < (2, 3)", "x.shape >= (2, 3)", "x.shape[:1] == y.shape",
+    "(n, m) < (m, n)", "[n, m] == [m, n]", "max((n, 1), (m, 2))[1]", "min([n, 1], [m, 2])[0]", "3 in x.shape",
+    "n in y.shape", "list(x.shape).index(2)", "list(x.shape).pop()", "list(x.shape).pop(0)",
+    "[*x.shape, 1][2]", "dict(enumerate(x.shape))[1]", "tuple(reversed(x.shape))[0]",
+    "torch.Size(x.shape[:1])[0]", "[k for k in x.shape if k > 2][0]", "next(k for k in x.shape if k > 2)",
+    "next((k for k in x.shape if k > 9), 7)", "all(k > 1 for k in x.shape)", "any(k == 0 for k in x.shape)",
+    "sum(k > 1 for k in x.shape)", "math.prod(x.shape)", "math.prod(k - 1 for k in x.shape)",
+    "functools.reduce(operator.mul, x.shape)", "functools.reduce(lambda a, b: a * 2 + b, x.shape, 1)",
+    "list(itertools.accumulate(x.shape))[1]", "list(map(lambda k: k + 1, x.shape))[1]",
+    "[a * b for a, b in zip(x.shape, y.shape)][0]",
+    "[a * b for a, b in zip(x.shape, (y.shape[0], 2), strict=True)][1]",
+    "list(zip(x.shape, y.shape, strict=True))", "(lambda a, b: a + b)(*x.shape)",
+    "(lambda a, *b: len(b))(*x.shape)", "x.size()[1]", "x.size(1)", "x.size(-3)", "x.size(2)", "x.dim()",
+    "x.ndim", "x.numel()", "x.nelement()", "x.element_size()", "x.stride()[0]", "x.stride(0)",
+    "x.storage_offset()", "x.is_contiguous()", "x.t().is_contiguous()", "len(x)", "len(x.t())",
+    "hash(x.shape) == hash(x.shape)", "{(n, m): 1}.get((m, n), 2)", "{n: 1, m: 2}[m]", "len({n, m, 2})",
+    "{n: 1} == {m: 1}", "{1, 2} == {n, m}", "frozenset(x.shape) == frozenset((m, n))", "bool(x.shape)",
+    "bool(y.shape[1:])", "x.shape[0:0] == ()", "[5, 6, 7][n - m]", "(5, 6, 7)[n % 3]", "divmod(n, 3)[1]",
+    "n if n > m else m", "(n > m) + (n < m)", "(n > m) - 1", "n > m > 1", "1 < n < 4", "not n == m",
+    "n == m == 2", "bool(n - m) * 3", "n - m and 5", "n - m or 5", "(n, m)[n > m]", "[n, m][m % 2]",
+    "([n] * m)[0]", "([n] * m)[2]", "len([n] * m)", "sum([n] * m)", "list(range(n))[-1]",
+    "list(range(n, 0, -1))[0]", "list(range(n, m))[-1]", "range(n, m).stop", "range(n).start",
+    "range(0, n, 2)[1]", "len(range(0, n, 2))", "len(range(n, m, 3))", "sum(range(n))",
+    "[k for k in range(n) if k > 1][0]", "len([k for k in range(n) if k > 1])",
+    "len([k for k in range(n) if k % 2 == 0])", "list(enumerate(x.shape, 1))[1][0]", "2 in range(n)",
+    "m in range(n)", "n.__add__(m)", "operator.mul(n, m)", "operator.itemgetter(1)(x.shape)",
+    "isinstance(x.shape, tuple) + n", "isinstance(x.shape, torch.Size) + n", "type(x.shape) is torch.Size",
+    "type(x.shape) is tuple", "type(n) is int", "isinstance(x.shape[0], torch.SymInt)", "x.shape == None",
+    "x.shape == 2", "x.shape != [2]", "(2 * x.shape).numel()", "range(n).start", "range(n, m).stop",
+    "range(n, m, 2).step", "range(1, n, 2).index(3)", "m in range(n)", "m in range(n, 0, -2)",
+    "isinstance(range(n), range)", "isinstance(n, (torch.SymInt, int))", "isinstance(n, torch.SymInt)",
+    "None in (x.shape, 2)", "x.shape in [[2, 3], (2, 3)]",
+)  # fmt: skip
+"""Expressions over shapes as tuples, and over ranges of sizes."""
+
+
+@pytest.mark.parametrize("expression", OF_SHAPES)
+def test_shapes_and_ranges_are_those_of_python(expression: str) -> None:
+    body = (
+        "import functools\nimport itertools\nimport math\nimport operator\n"
+        "def f(x, y):\n    n, m = x.shape\n"
+        f"    k = {expression}\n    whole = isinstance(k, int)\n"
+        "    return x.new_zeros(abs(int(k)) if whole else len(k) if isinstance(k, (list, tuple)) else 1)\n"
+    )
+    given = Program.of("found", body, "x: float32[n, m]; y: float32[l]", ("n >= 0", "m >= 0", "l >= 0"))
+    points = [{"n": n, "m": m, "l": k} for n in range(5) for m in (0, 1, 2, 3, 5) for k in (1, 3)]
+    said = checked(given, 10.0, replay=False)
+    assert wrongs(said, points, outcomes(given, points)) == []
+    assert said.verdict in ("proved", "refined", "refuted")

@@ -87,8 +87,15 @@ TYPES: Final[Mapping[type, type]] = {
     sequences.Repeated: torch.Tensor,
     sequences.RepeatingTuple: tuple,
     sequences.Repeating: list,
+    sequences.SizeRange: range,
 }
 """For each type of the recording, the type that the program sees."""
+
+
+def symbolic_isinstance(value: Any, kinds: Any, /) -> bool:
+    """Returns `isinstance`: a size is an `int` and no `torch.SymInt`, as in an eager run."""
+    kind = builtins.type(value)
+    return builtins.issubclass(TYPES[kind], kinds) if kind in (Size, Real) else isinstance(value, kinds)
 
 
 def symbolic_type(*args: Any, **kwargs: Any) -> Any:
@@ -99,6 +106,7 @@ def symbolic_type(*args: Any, **kwargs: Any) -> Any:
 
 STAND_INS: Final[Mapping[str, Any]] = {
     "type": _of_type(builtins.type, symbolic_type),
+    "isinstance": symbolic_isinstance,
     "int": _of_type(builtins.int, symbolic_int),
     "float": _of_type(builtins.float, symbolic_float),
     "range": _of_type(builtins.range, sequences.symbolic_range),
@@ -129,7 +137,8 @@ def _taken(module: ModuleType) -> frozenset[str]:
         source = inspect.getsource(module)
     except (OSError, TypeError):
         return frozenset(STAND_INS)
-    return frozenset(name for found in _TOLD_APART.finditer(source) for name in found.groups() if name)
+    taken = frozenset(name for found in _TOLD_APART.finditer(source) for name in found.groups() if name)
+    return taken if "torch.Sym" in source else taken | {"isinstance"}
 
 
 def sources_of(target: Any, modules: Modules | None = None) -> list[ModuleType]:

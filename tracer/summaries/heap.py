@@ -42,7 +42,7 @@ from ..host.interpreter import NAMES_OF_TYPES, remaining
 from ..host.operators import OpOverload, OpOverloadPacket
 from ..recorder import Recorder
 from ..values.numbers import Real, Size
-from ..values.sequences import Handle, Lazy, Repeated, Repeating, RepeatingTuple, physical
+from ..values.sequences import Handle, Lazy, Repeated, Repeating, RepeatingTuple, SizeRange, physical
 from ..values.symbolic import Sizes, SymbolicTensor
 from .cells import (
     REAL,
@@ -158,9 +158,9 @@ _CONSTANTS: Final = (
     torch.layout, torch.memory_format,
 )
 _BY_IDENTITY: Final = (
-    CodeType, logging.Logger, re.Pattern, type(threading.Lock()), type(threading.RLock()), Lazy, Handle,
-    OpOverload, OpOverloadPacket, types.GetSetDescriptorType,
-    types.MemberDescriptorType, types.GenericAlias, types.UnionType,
+    CodeType, logging.Logger, re.Pattern, type(threading.Lock()), type(threading.RLock()), Lazy, SizeRange,
+    Handle, OpOverload, OpOverloadPacket, types.GetSetDescriptorType, types.MemberDescriptorType,
+    types.GenericAlias, types.UnionType,
     type(vars(NamedTuple("_", [("field", int)]))["field"]), *NAMES_OF_TYPES,
 )
 """Types of objects without state of their own, or without state that shapes depend on."""

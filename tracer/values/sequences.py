@@ -35,7 +35,7 @@ from ...constraints.ir.program import Node
 from ...constraints.ir.system import Answer
 from ...constraints.terms.dims import Dim, Term, ceildiv, maximum, minimum, sym, total
 from ...constraints.terms.forall import for_all, slope
-from ...constraints.terms.formula import Formula, all_of, eq, free_symbols, ge, le, lt
+from ...constraints.terms.formula import Formula, all_of, divides, eq, free_symbols, ge, le, lt
 from ...constraints.terms.rows import place_of
 from ...constraints.terms.sums import summed
 from ..bytecode.codes import instruction, instructions
@@ -69,7 +69,7 @@ class Lazy:
     at: At
     same: bool = False
     """Whether the elements are known to be tensors of one shape."""
-    start: Dim | None = None
+    paired_from: Dim | None = None
     """The number in the first of the pairs that `enumerate` makes; None for other elements."""
 
     def __iter__(self) -> Iterator[Any]:
@@ -104,6 +104,43 @@ class Lazy:
         yield from (self.at(k) for k in builtins.range(count))
         if not is_all:
             self.run.give_up(f"{whole} is needed as a number; {count} values of it were tried")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SizeRange(Lazy):
+    """A `range` of sizes, with a step that is not 0."""
+
+    bounds: tuple[Dim, Dim, Dim] = (0, 0, 1)
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        return builtins.range
+
+    @property
+    def start(self) -> Any:
+        return size(self.run, self.bounds[0])
+
+    @property
+    def stop(self) -> Any:
+        return size(self.run, self.bounds[1])
+
+    @property
+    def step(self) -> Any:
+        return size(self.run, self.bounds[2])
+
+    def __contains__(self, value: Any) -> bool:
+        """Returns whether a number is one of low, low + step, …, before high."""
+        at, (low, high, by) = dim_of(value), self.bounds
+        if at is None or not isinstance(by, int):
+            return value in [*self.all()]
+        inside = all_of((ge(at, low), lt(at, high)) if by > 0 else (le(at, low), lt(high, at)))
+        return self.run.truth(all_of((inside, divides(by, at - low))))
+
+    @hands_on
+    def index(self, value: Any) -> Any:
+        if value not in self:
+            raise ValueError(f"{value} is not in range")
+        return (value - self.start) // self.step
 
 
 def length(lazy: Lazy) -> Any:
@@ -146,7 +183,7 @@ def lazy(value: Any) -> Lazy | None:
     """Returns the sequence that an iteration over the value visits, if only a dim gives its length; else
     None.
     """
-    if type(value) is Lazy:
+    if isinstance(value, Lazy):
         return value
     if type(value) is Iterating:
         return value.rest()
@@ -206,8 +243,8 @@ def iterate(value: Lazy, frame: FrameType) -> Iterator[Any]:
         if not value.run.truth(eq(value.count, step.argval)):
             raise ValueError(f"{step.argval} values are unpacked from {value.count}")
         return (value.at(k) for k in builtins.range(step.argval))
-    if value.start is not None and (key := key_of_pairs(frame)) is not None:
-        return _pair(value, value.start, key)
+    if value.paired_from is not None and (key := key_of_pairs(frame)) is not None:
+        return _pair(value, value.paired_from, key)
     if step.opname == "UNPACK_EX":
         return _unpacked(value, step.argval % 256, step.argval // 256)
     return value.all()
@@ -1004,7 +1041,7 @@ def symbolic_range(*args: Any) -> Any:
         return builtins.range(*args)
     downwards = isinstance(by, int) and by < 0
     count = ceildiv(low - high, -by) if downwards else ceildiv(high - low, by)
-    return Lazy(run, count, lambda k: size(run, low + by * k))
+    return SizeRange(run, count, lambda k: size(run, low + by * k), bounds=(low, high, by))
 
 
 def counting_range(run: Recorder, frame: FrameType, *args: Any) -> Any:
@@ -1039,7 +1076,7 @@ def symbolic_enumerate(iterable: Any, start: Any = 0) -> Any:
         return builtins.enumerate(iterable, start)
     run, first = found.run, dim_of(operator.index(start) if type(start) is not Size else start)
     assert first is not None
-    return Lazy(run, found.count, lambda k: (size(run, k + first), found.at(k)), start=first)
+    return Lazy(run, found.count, lambda k: (size(run, k + first), found.at(k)), paired_from=first)
 
 
 @hands_on

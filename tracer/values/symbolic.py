@@ -55,21 +55,25 @@ class Sizes(tuple[Any, ...]):
         return Sizes(found) if type(key) is slice else found
 
     def __eq__(self, other: object) -> bool:
-        return bool(_compared(self, other, eq, all_of, tuple.__eq__))
+        found: bool = _compared(self, other, eq, all_of, tuple.__eq__)
+        return found
 
     def __ne__(self, other: object) -> bool:
-        return bool(_compared(self, other, ne, any_of, tuple.__ne__))
+        found: bool = _compared(self, other, ne, any_of, tuple.__ne__)
+        return found
 
     __hash__ = tuple.__hash__
 
     def __add__(self, other: Any) -> Sizes:
-        return Sizes(tuple.__add__(self, tuple(other)))
+        return Sizes((*self, *other)) if isinstance(other, tuple) else NotImplemented
 
     def __radd__(self, other: Any) -> Sizes:
-        return Sizes((*other, *self))
+        return Sizes((*other, *self)) if isinstance(other, tuple) else NotImplemented
 
     def __mul__(self, times: Any) -> Sizes:
         return Sizes(tuple.__mul__(self, times))
+
+    __rmul__ = __mul__
 
     def __reduce__(self) -> Any:
         return Sizes, (tuple(self),)
