@@ -174,9 +174,8 @@ class Rule:
     required: frozenset[str]
     tensors: frozenset[str] = frozenset()
     """The parameters that may be tensors by their annotation."""
-    counts: frozenset[str] = frozenset()
-    """The parameters that take integers, by their annotation or their name; tensors there are read as such.
-    """
+    integers: frozenset[str] = frozenset()
+    """The parameters that take integers by their annotation."""
     reach: Callable[[Named], Reach | None] = lambda named: None
     """Returns how far from either end of a shape the rule looks, given the named arguments; None where it
     needs all of it. It is used for tensors of unknown rank only.
@@ -185,9 +184,6 @@ class Rule:
     """The rule for calls with a sparse argument, if such calls are supported."""
     limits: tuple[Callable[[Context, Named], None], ...] = ()
     """They require that numbers among the arguments lie in their ranges, before the rule is asked."""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "counts", (self.keywords & SIZES) - self.tensors | self.counts)
 
     @classmethod
     def of(cls, function: RuleFunction) -> Rule:
@@ -201,6 +197,11 @@ class Rule:
             frozenset(p.name for p in rest if "Tensor" in str(p.annotation)),
             frozenset(p.name for p in rest if COUNT.fullmatch(str(p.annotation))),
         )
+
+    @property
+    def counts(self) -> frozenset[str]:
+        """Returns the parameters that take integers, where tensors are read as such."""
+        return (self.keywords & SIZES) - self.tensors | self.integers
 
     @property
     def package(self) -> str:

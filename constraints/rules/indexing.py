@@ -209,9 +209,13 @@ def indexed(
     strides: Sequence[Dim | None] = strides_of(input) or [None] * input.rank
     source = iter(list(zip(input.shape, strides, strict=True)))
     parts: list[Part] = []
-    for item in items:
+    first = next((i for i, item in enumerate(items) if isinstance(item, Ellipses)), None)
+    for place, item in enumerate(items):
         if isinstance(item, Ellipses):
-            parts += (KeptDim(*next(source)) for _ in range(input.rank - spoken))
+            if place == first:
+                parts += (KeptDim(*next(source)) for _ in range(input.rank - spoken))
+            elif input.rank > spoken and not all(isinstance(i, Ellipses) for i in items[place:]):
+                c.refuse("a second ellipsis leaves no dims for what follows", IndexError)
         elif item is None:  # a new dim has the stride of a contiguous tensor around the next one
             at = input.rank - length_hint(source)
             parts.append(KeptDim(1, 1 if at == input.rank else _times(input.shape[at], strides[at])))

@@ -65,6 +65,8 @@ class Lowering(RealTensors):
             return (Quotient if value.ratio else Proportion)("float", over, under)
         if isinstance(value, torch.dtype):
             return dtype_name(value)
+        if kind is type and value in OF_PYTHON:
+            return OF_PYTHON[value]
         if isinstance(value, slice):
             return Slice(*(self.lower(v, ids) for v in (value.start, value.stop, value.step)))
         if value is Ellipsis:
@@ -134,5 +136,7 @@ class Lowering(RealTensors):
         return size(self, value) if isinstance(value, Term) else value
 
 
+OF_PYTHON: Final = {bool: "bool", int: "int64", float: "float64", complex: "complex128"}
+"""The dtypes that torch takes types of Python's for."""
 EQUALITIES: Final = frozenset({"equal", "allclose"})
 NUMBERS = frozenset({int, float, bool, str, type(None)})

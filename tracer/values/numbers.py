@@ -454,7 +454,7 @@ class Size(torch.SymInt):
 def _is_float(base: float, exponent: float) -> bool:
     """Returns whether the power of a float that is not negative is one, or infinite by its operands."""
     try:
-        return base**exponent >= 0
+        return bool(base**exponent >= 0)
     except (OverflowError, ZeroDivisionError):
         return False
 
@@ -726,7 +726,7 @@ class Real(torch.SymFloat):
 
     def _nonzero(self, divisor: Any) -> None:
         """Raises ZeroDivisionError at the sizes at which the divisor is 0."""
-        term = divisor.term if type(divisor) is Size else None
+        term: Dim | None = divisor.term if type(divisor) is Size else None
         if type(divisor) is Real and divisor.ratio and not divisor.of_numpy:
             term = divisor.ratio[0]
         if term is not None and not isinstance(term, int) and not self.of_numpy:
