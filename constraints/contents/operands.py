@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from math import isfinite
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from ..ir.language import Affine, Context, Piece, Proportion, Quotient, Span, Tensor, product
 from ..terms.dims import Dim, Term, substitute
@@ -21,6 +21,7 @@ from .functions import Corners, corners, settled
 from .indices import (
     INDICES,
     approximate,
+    errors,
     is_settled,
     require_data,
     require_followed,
@@ -31,6 +32,7 @@ from .laws.arithmetic import require_exact
 from .laws.calls import CASTS, NamedCall, of_number
 from .laws.makers import drawn_between
 from .masks import number_of_true, one_dim, one_value
+from .outcomes.ranges import below
 from .values import extremes_of, of, pieces_of
 
 Named = Mapping[str, Any]
@@ -111,6 +113,23 @@ REFUSING: Final[Mapping[str, tuple[str, ...]]] = {
     "multilabel_margin_loss": ("target",),
 }
 """For each operator the operands that it refuses for some data."""
+FAILING: Final[Mapping[str, tuple[str, ...]]] = {
+    **REFUSING,
+    **dict.fromkeys(
+        "linalg_matrix_rank linalg_pinv pinverse linalg_cond linalg_matrix_norm linalg_norm norm "
+        "nuclear_norm".split(),
+        ("input", "A"),
+    ),
+    "linalg_lstsq": (*CHECKED["linalg_lstsq"], "B"),
+    **dict.fromkeys("max_unpool1d max_unpool2d max_unpool3d".split(), ("indices",)),
+    **dict.fromkeys("linalg_lu_solve lu_solve lu_unpack".split(), ("pivots", "LU_pivots")),
+    "pow": (),
+}
+"""For each operator the operands of which it refuses some data: besides those above, such as hold NaN, or what
+another operator has computed. It takes any exponents in a tensor.
+"""
+NORMS: Final = frozenset("linalg_matrix_norm linalg_norm norm".split())
+"""Norms of matrices, some of which are made of singular values."""
 DIVISIONS: Final = frozenset("div floor_divide remainder fmod".split())
 ROUNDING: Final = CASTS | {"ceil", "floor", "round", "trunc"}
 ASKING: Final = frozenset("pow randperm randint randint_like random".split()).union(
@@ -196,6 +215,53 @@ def _require_operands(c: Context, op: str, named: Named, result: Any) -> None:
         if op not in DIVISIONS or getattr(operand, "dtype", None) in WHOLE:
             is_valid = partial(_is_valid, op, name)
             require_data(c, op, operand, is_valid, unchecked=nothing, numbers=_are_valid(c, op, operand))
+
+
+Refusals: TypeAlias = list[tuple[Formula, type[Exception]]]
+
+
+def refused_by_data(c: Context, op: str, named: Named, unchecked: Formula) -> Refusals:
+    """Returns the sizes at which the operator refuses some data, each with the type of its error.
+
+    Operands whose elements the sizes decide, or bound, have requirements instead.
+    """
+    found: Refusals = []
+    for index, size, _ in INDICES[op](named) if op in INDICES else ():
+        if index.elements is None:
+            there = all_of((negate(unchecked), _has_elements(c, index)))
+            found += [(all_of((there, where)), error) for where, error in errors(c, op, named, size)]
+    for name in FAILING.get(op, ()):
+        operand = named.get(name)
+        if isinstance(operand, Tensor) and operand.elements is None and not _takes_all(c, op, name, named):
+            found.append((_has_elements(c, operand), RuntimeError))
+    return [(where, error) for where, error in found if where is not False]
+
+
+def _has_elements(c: Context, tensor: Tensor) -> Formula:
+    return all_of(ge(n, 1) for n in tensor.shape if not c.at_least(n, 1))
+
+
+def _takes_all(c: Context, op: str, name: str, named: Named) -> bool:
+    """Returns whether the operator takes any data of this operand, which is a tensor."""
+    operand = named[name]
+    for ranged, low, high in RANGES.get(op, ()):
+        if ranged == name:
+            least, most = c.range_of(operand)
+            fits = (negate(below(least, low)), negate(below(high, most)))
+            bounded = (low is None or least is not None) and (high is None or most is not None)
+            return operand.dtype in WHOLE and bounded and c.certain(all_of(fits))  # floats may be NaN
+        if isinstance(named.get(ranged), int | float | Term):
+            return True
+    if op in DIVISIONS:
+        of_floats = named.get("rounding_mode", "") is None or operand.dtype not in (None, *WHOLE)
+        return of_floats or getattr(named["input"], "dtype", None) not in (None, *WHOLE)
+    if op in NORMS:
+        return named.get("ord", named.get("p")) not in ("nuc", 2, -2)
+    if "matrix_power" in op:
+        return lt(named["n"], 0) is False
+    if op == "masked_scatter" and operand.shape == named["input"].shape:
+        return c.certain(ge(named["source"].numel, operand.numel))
+    return op in DECOMPOSITIONS and c.is_identity(operand)
 
 
 def _repeats_nothing(named: Named) -> Formula:

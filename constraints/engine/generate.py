@@ -21,10 +21,10 @@ from ..contents.draws import scaled_draw
 from ..contents.dtypes import INTEGRAL
 from ..contents.extremes import LAWS
 from ..contents.following import with_elements
-from ..contents.indices import NO_DATA, SAME_DATA
+from ..contents.indices import INDICES, NO_DATA, SAME_DATA, errors
 from ..contents.laws.calls import CASTS
 from ..contents.masks import number_of_true, one_value, whether_some
-from ..contents.operands import require_elements
+from ..contents.operands import Refusals, refused_by_data, require_elements
 from ..contents.outcomes.choices import Asked, Choice, Sought, choice_of, of_each_choice
 from ..contents.outcomes.dataless import Dataless, less
 from ..contents.outcomes.fixed import comparison, equality, number_of_results, outcomes
@@ -386,6 +386,8 @@ class Generator:
     """The number of sizes that data have decided, including those taken back: no name is used twice."""
     _indexed: tuple[str, Mapping[str, Any]] = "", MappingProxyType({})
     """The last call, with its arguments by name."""
+    _last: tuple[str, Mapping[str, Any]] = "", MappingProxyType({})
+    """The last call as its rule saw it, where it is an operator and its arguments by name."""
     _dataless: Dataless | None = None
     _writes: list[int] = field(default_factory=list)
     """The calls that have written into tensors."""
@@ -906,7 +908,7 @@ class Generator:
         A refusal becomes the constraint `False`, and the result is Dyn, so that later calls are still
         examined. Raises RuleFailed where the rule raises anything else.
         """
-        self.repeatable, self._indexed = False, ("", {})
+        self.repeatable, self._indexed, self._last, self._unchecked = False, ("", {}), ("", {}), False
         call = self._bound(op, args, kwargs)
         if call is None:
             return _anonymous(args, kwargs), None
@@ -927,6 +929,7 @@ class Generator:
                 self.require(False, str(refusal), refusal.error)
                 return call.named, Dyn
         self._announce(call)
+        self._last = ("", {}) if call.rowed else (call.base, call.named)
         key = self._key(call)
         if (answer := self.known.answered.get(key, _UNANSWERED)) is not _UNANSWERED:
             self.repeatable = True
@@ -944,7 +947,8 @@ class Generator:
             raise
         except Exception as error:
             raise RuleFailed(op, call.rule, error) from error
-        if not self._asked and before == self._heard():
+        once = self._asked or (call.rowed and self.refusals())
+        if not once and before == self._heard():
             self.known.answered[key], self.repeatable = result, True
         return call.named, result
 
@@ -1066,6 +1070,7 @@ class Generator:
         counts = [sym(name) for name in fresh if not name.startswith("true_")] if fresh else ()
         if self.kernels is not None:
             require_kernel(self, self.kernels, op, named, result)
+        self._last = op, named
         require_elements(self, op, named, result, self._unchecked)
         contents, at_least = self.contents, self.bounds.at_least
         result = with_elements(op, named, result, at_least, contents.is_free, self._usual_of)
@@ -1081,6 +1086,18 @@ class Generator:
                     self._of_nothing(op, count, named)
         self._asked |= told
         return result
+
+    def refusals(self) -> Refusals:
+        """Returns the sizes at which the last call is refused for some data of its operands."""
+        return refused_by_data(self, *self._last, self._unchecked)
+
+    def errors(self) -> Refusals:
+        """Returns the types of the error by which the last call is refused, each with the sizes at which it
+        is that one, where a rule does not say.
+        """
+        op, named = self._last
+        indices = INDICES[op](named) if op in INDICES else ()
+        return [case for _, size, _ in indices for case in errors(self, op, named, size)] or [(True, RuntimeError)]
 
     def _number_of(self, dim: Term) -> Dim:
         """Returns the axis that a rule has chosen for a dim that the sizes decide, if it has."""

@@ -559,6 +559,11 @@ class Note:
         return self.code == "approximate" and self.may != "refuse"
 
     @property
+    def doubts_call(self) -> bool:
+        """Returns whether torch may refuse the call itself at sizes that are accepted."""
+        return self.code == "no-rule" or (self.may_accept and not self.number)
+
+    @property
     def may_refuse(self) -> bool:
         """Returns whether sizes may be refused that torch accepts."""
         return self.code == "approximate" and self.may != "accept"

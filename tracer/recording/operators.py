@@ -80,7 +80,8 @@ class _Application:
     origin: Origin = _COMING.origin
     """The number of its node, and the line that makes the call."""
     constraints: int = 0
-    """The number of requirements before it."""
+    notes: int = 0
+    """The numbers of requirements and of notes before it."""
     arguments: dict[str, Any] = field(default_factory=dict)
     result: Any = None
     """The answer of the rule."""
@@ -219,7 +220,7 @@ class Operators(Writing):
         self.generator.node = it.index = len(self.nodes)
         it.origin = here(self.names)
         self.nodes.append(Node(it.op, (), (), it.origin))
-        it.constraints = len(self.generator.said.constraints)
+        it.constraints, it.notes = len(self.generator.said.constraints), len(self.generator.said.notes)
 
     def _apply_rule(self, it: _Application) -> None:
         """Asks the rule, which sees where the operands lie in memory."""
@@ -232,17 +233,23 @@ class Operators(Writing):
         if not self.loops.watches:
             generator.take_for_valid()
 
-    def _refuse(self, it: _Application) -> None:
-        """Adds what torch requires of the memory of what is written into, and raises what is caught."""
+    def _require_memory(self, it: _Application) -> None:
+        """Adds what torch requires of the memory of what is written into."""
         if it.written is not None:
             given = (*it.args, *it.kwargs.values())
             into = it.result if it.kwargs.get("out") is not None else None
             require_no_overlap(self, it.op, it.written, it.arguments, given, into)
+
+    def _refuse(self, it: _Application) -> None:
+        """Raises what the program catches."""
         self._raise_if_caught(it.constraints)
+        self._raise_if_unsure(it.notes)
 
     def _keep_answer(self, it: _Application) -> None:
         """Keeps the answer for calls with the same key, where it depends on nothing else."""
         if not self.generator.repeatable or it.counts or (slots := it.call.slots) is None:
+            return
+        if self.generator.refusals():  # what was valid may have been written into when the call comes again
             return
         writes = it.written is not None
         if writes and not (it.args and it.args[0] is it.written and it.call.writes_data(it.written)):
@@ -359,9 +366,10 @@ _STEPS: Final = (
     Operators._lower_operands,
     Operators._take_place,
     Operators._apply_rule,
+    Operators._require_memory,
+    Operators._complete_result,
     Operators._refuse,
     Operators._keep_answer,
-    Operators._complete_result,
     Operators._hand_back,
     Operators._note_writes,
     Operators._finish_node,
