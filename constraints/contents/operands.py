@@ -12,7 +12,17 @@ from functools import partial
 from math import isfinite
 from typing import Any, Final, TypeAlias
 
-from ..ir.language import Affine, Context, Piece, Proportion, Quotient, Span, Tensor, product
+from ..ir.language import (
+    Affine,
+    Context,
+    NumericalError,
+    Piece,
+    Proportion,
+    Quotient,
+    Span,
+    Tensor,
+    product,
+)
 from ..terms.dims import Dim, Term, substitute
 from ..terms.formula import Formula, all_of, any_of, eq, ge, le, lt, ne, negate
 from .cycles import is_run
@@ -125,9 +135,16 @@ FAILING: Final[Mapping[str, tuple[str, ...]]] = {
     **dict.fromkeys("linalg_lu_solve lu_solve lu_unpack".split(), ("pivots", "LU_pivots")),
     "pow": (),
 }
-"""For each operator the operands of which it refuses some data: besides those above, such as hold NaN, or what
-another operator has computed. It takes any exponents in a tensor.
+"""For each operator the operands of which it refuses some data: besides those above, such as hold NaN, or
+what another operator has computed. It takes any exponents in a tensor.
 """
+NUMERICAL: Final = frozenset(
+    "inverse linalg_inv cholesky linalg_cholesky cholesky_inverse linalg_eigh linalg_eigvalsh linalg_svd svd "
+    "linalg_svdvals linalg_matrix_power matrix_power linalg_tensorinv linalg_tensorsolve linalg_solve "
+    "linalg_pinv pinverse linalg_matrix_rank linalg_cond linalg_matrix_norm linalg_norm norm "
+    "nuclear_norm".split()
+)
+"""Operators that refuse a matrix by an error of their own."""
 NORMS: Final = frozenset("linalg_matrix_norm linalg_norm norm".split())
 """Norms of matrices, some of which are made of singular values."""
 DIVISIONS: Final = frozenset("div floor_divide remainder fmod".split())
@@ -233,8 +250,17 @@ def refused_by_data(c: Context, op: str, named: Named, unchecked: Formula) -> Re
     for name in FAILING.get(op, ()):
         operand = named.get(name)
         if isinstance(operand, Tensor) and operand.elements is None and not _takes_all(c, op, name, named):
-            found.append((_has_elements(c, operand), RuntimeError))
+            found += [(_has_elements(c, operand), error) for _, error in errors_of(c, op, named)[:1]]
     return [(where, error) for where, error in found if where is not False]
+
+
+def errors_of(c: Context, op: str, named: Named) -> Refusals:
+    """Returns the types of the error by which an operator refuses elements of its operands, each with the
+    sizes at which it is that one.
+    """
+    indices = INDICES[op](named) if op in INDICES else ()
+    found = [case for _, size, _ in indices for case in errors(c, op, named, size)]
+    return found or [(True, NumericalError if op in NUMERICAL else RuntimeError)]
 
 
 def _has_elements(c: Context, tensor: Tensor) -> Formula:

@@ -21,10 +21,10 @@ from ..contents.draws import scaled_draw
 from ..contents.dtypes import INTEGRAL
 from ..contents.extremes import LAWS
 from ..contents.following import with_elements
-from ..contents.indices import INDICES, NO_DATA, SAME_DATA, errors
+from ..contents.indices import NO_DATA, SAME_DATA
 from ..contents.laws.calls import CASTS
 from ..contents.masks import number_of_true, one_value, whether_some
-from ..contents.operands import Refusals, refused_by_data, require_elements
+from ..contents.operands import Refusals, errors_of, refused_by_data, require_elements
 from ..contents.outcomes.choices import Asked, Choice, Sought, choice_of, of_each_choice
 from ..contents.outcomes.dataless import Dataless, less
 from ..contents.outcomes.fixed import comparison, equality, number_of_results, outcomes
@@ -508,7 +508,8 @@ class Generator:
 
     def follow(self, inputs: Sequence[Input], nodes: Sequence[Node]) -> None:
         """The program that the calls are written down in, which grows."""
-        self._dataless = Dataless(self.said.values, inputs, nodes, self.said.unbacked, self.certain)
+        data = self.said.unbacked
+        self._dataless = Dataless(self.said.values, inputs, nodes, data, self.certain, self._ratios)
 
     def forget(self) -> None:
         """Takes back everything that was learnt, except the ranges of the domain."""
@@ -1092,12 +1093,10 @@ class Generator:
         return refused_by_data(self, *self._last, self._unchecked)
 
     def errors(self) -> Refusals:
-        """Returns the types of the error by which the last call is refused, each with the sizes at which it
-        is that one, where a rule does not say.
+        """Returns the types of the error by which the last call is refused where no rule says so, each with
+        the sizes at which it is that one.
         """
-        op, named = self._last
-        indices = INDICES[op](named) if op in INDICES else ()
-        return [case for _, size, _ in indices for case in errors(self, op, named, size)] or [(True, RuntimeError)]
+        return errors_of(self, *self._last)
 
     def _number_of(self, dim: Term) -> Dim:
         """Returns the axis that a rule has chosen for a dim that the sizes decide, if it has."""

@@ -301,6 +301,10 @@ either is possible.
 """
 
 
+class NumericalError(RuntimeError):
+    """Stands for torch's own error of linear algebra, a RuntimeError: a matrix has no inverse."""
+
+
 class Refused(Exception):
     """Raised by a rule: the call fails for every assignment (a wrong rank, an index out of range).
 

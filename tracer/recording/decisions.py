@@ -20,7 +20,7 @@ from ...constraints.contents.outcomes.ranges import CLEAR, Outlook
 from ...constraints.engine.generate import Generator
 from ...constraints.engine.kernels import kernels_of
 from ...constraints.engine.lifting import bounded
-from ...constraints.ir.language import Direction, Tensor, Value
+from ...constraints.ir.language import Direction, NumericalError, Tensor, Value
 from ...constraints.ir.program import Node, Origin
 from ...constraints.ir.system import Answer, Condition
 from ...constraints.terms.dims import Dim, Term, evaluate, symbols
@@ -53,6 +53,8 @@ GREATEST = 1 << 20
 
 OTHER_ERRORS = NotImplementedError, IndexError, ValueError, TypeError
 """The types of errors, RuntimeError aside, by which torch refuses calls."""
+ERRORS = {NumericalError: torch.linalg.LinAlgError}
+"""torch's own types of errors, by the types of rules that stand for them."""
 NOT_AGAIN = "the program does not do the same when it is run again"
 
 
@@ -467,9 +469,10 @@ class Decisions(Recorder):
             return
         op, node = self.nodes[-1].op, generator.node
         unclear = any_of(note.where for note in doubts)
+        refusals = [(where, ERRORS.get(error, error)) for where, error in refusals]
         types = dict.fromkeys(error for _, error in refusals)
         if doubts:
-            known = (*types, *(error for _, error in generator.errors()))
+            known = (*types, *(ERRORS.get(error, error) for _, error in generator.errors()))
             types = dict.fromkeys(known if any(map(self._catches, known)) else OTHER_ERRORS)
         if not (caught := [*filter(self._catches, types)]):
             return
@@ -496,7 +499,8 @@ class Decisions(Recorder):
         """
         said = self.generator.said
         fresh = said.constraints[before:]
-        if fresh and is_guarded(type(self).run.__code__, *{constraint.error for constraint in fresh}):
+        types = {ERRORS.get(constraint.error, constraint.error) for constraint in fresh}
+        if fresh and is_guarded(type(self).run.__code__, *types):
             branched = self._seen_constraints > before
             fresh = self.generator.retract(before)
             self.learn_anew()
@@ -511,7 +515,7 @@ class Decisions(Recorder):
                 finally:
                     self._catching = False
                 if not accepted and not (constraint.by_data and self.coin()):
-                    raise constraint.error(Message.of(constraint.reason, self))
+                    raise ERRORS.get(constraint.error, constraint.error)(Message.of(constraint.reason, self))
 
     def _no_ended(self, value: Value) -> None:
         """Checks that no value depends on the iterations of a loop that is over."""
