@@ -133,6 +133,8 @@ FAILING: Final[Mapping[str, tuple[str, ...]]] = {
     "linalg_lstsq": (*CHECKED["linalg_lstsq"], "B"),
     **dict.fromkeys("max_unpool1d max_unpool2d max_unpool3d".split(), ("indices",)),
     **dict.fromkeys("linalg_lu_solve lu_solve lu_unpack".split(), ("pivots", "LU_pivots")),
+    "div": ("other",),
+    "repeat_interleave": ("repeats", "input"),
     "pow": (),
 }
 """For each operator the operands of which it refuses some data: besides those above, such as hold NaN, or
@@ -279,8 +281,11 @@ def _takes_all(c: Context, op: str, name: str, named: Named) -> bool:
         if isinstance(named.get(ranged), int | float | Term):
             return True
     if op in DIVISIONS:
-        of_floats = named.get("rounding_mode", "") is None or operand.dtype not in (None, *WHOLE)
-        return of_floats or getattr(named["input"], "dtype", None) not in (None, *WHOLE)
+        is_true = op == "div" and named.get("rounding_mode") is None
+        types = (operand.dtype, getattr(named["input"], "dtype", None))
+        return is_true or not {*types} <= {None, *WHOLE}
+    if (op, name) == ("repeat_interleave", "input"):
+        return named.get("repeats") is not None
     if op in NORMS:
         return named.get("ord", named.get("p")) not in ("nuc", 2, -2)
     if "matrix_power" in op:
