@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from types import CodeType, FrameType
 from typing import Any, NoReturn
 
@@ -53,7 +53,9 @@ GREATEST = 1 << 20
 
 OTHER_ERRORS = NotImplementedError, IndexError, ValueError, TypeError
 """The types of errors, RuntimeError aside, by which torch refuses calls."""
-ERRORS = {NumericalError: torch.linalg.LinAlgError}
+ERRORS: Mapping[type[Exception], type[Exception]] = {
+    NumericalError: torch.linalg.LinAlgError,  # type: ignore[attr-defined]
+}
 """torch's own types of errors, by the types of rules that stand for them."""
 NOT_AGAIN = "the program does not do the same when it is run again"
 
