@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import CodeType, FrameType
 from typing import Any, NoReturn
 
@@ -51,8 +51,8 @@ MOST_SKIPPED = 64
 GREATEST = 1 << 20
 """A greater value is not tried: a program that repeats something so often would be run for hours."""
 
-OTHER_ERRORS = NotImplementedError, IndexError, ValueError, TypeError
-"""The types of errors, RuntimeError aside, by which torch refuses calls."""
+OTHER_ERRORS = RuntimeError, NotImplementedError, IndexError, ValueError, TypeError
+"""The types of errors by which torch may refuse a call where that of the operator is not caught."""
 ERRORS: Mapping[type[Exception], type[Exception]] = {
     NumericalError: torch.linalg.LinAlgError,  # type: ignore[attr-defined]
 }
@@ -460,13 +460,18 @@ class Decisions(Recorder):
         rows = lazy(tensor)
         return iterate(rows, frame) if rows is not None else iter(tensor.unbind(0))
 
-    def _raise_if_unsure(self, noted: int) -> None:
+    def doubt(self, reason: str, may: Direction = "accept", where: Formula = True) -> None:
+        """Marks a call of no operator as approximate."""
+        noted = len(self.generator.said.notes)
+        self.generator.approximate(reason, may, where)
+        self._raise_if_unsure(noted, ())
+
+    def _raise_if_unsure(self, noted: int, refusals: Iterable[tuple[Formula, type[Exception]]]) -> None:
         """Takes both paths where the program would catch the refusal of a call, and more than sizes decides
         whether it is refused: the data, or what approximations leave open, the notes from this number on.
         """
         generator, notes = self.generator, self.generator.said.notes
         doubts = [note for note in notes[noted:] if note.doubts_call and note.reason != SAME_DATA]
-        refusals = generator.refusals()
         if not doubts and not refusals:
             return
         op, node = self.nodes[-1].op, generator.node

@@ -69,6 +69,8 @@ class _Application:
     call: CallKey
     key: tuple[Any, ...]
     """The key of the call and of what is known of its operands."""
+    notes: int
+    """The number of notes before it."""
     counts: Any = ()
     """How often each operand is repeated."""
     ids: dict[int, Ref] = field(default_factory=dict)
@@ -80,8 +82,7 @@ class _Application:
     origin: Origin = _COMING.origin
     """The number of its node, and the line that makes the call."""
     constraints: int = 0
-    notes: int = 0
-    """The numbers of requirements and of notes before it."""
+    """The number of requirements before it."""
     arguments: dict[str, Any] = field(default_factory=dict)
     result: Any = None
     """The answer of the rule."""
@@ -155,7 +156,7 @@ class Operators(Writing):
     def operator(self, spelling: str, args: tuple[Any, ...], kwargs: dict[str, Any], func: Any = None) -> Any:
         """Applies the rule of an operator, records the node and returns the program's result."""
         self._goes_on(spelling, args, kwargs)
-        op = canonical(spelling)
+        op, noted = canonical(spelling), len(self.generator.said.notes)
         if torch.is_autocast_enabled(self.kernels):
             args, kwargs = autocast.cast(self, op, args, kwargs)
         if op not in _SILENT and self._handles_warnings_otherwise():
@@ -175,7 +176,7 @@ class Operators(Writing):
             return self._begun(self._repeat(found, call, args), kwargs)
         if op in listed.LISTED and (several := listed.LISTED[op](args, kwargs)) is not None:
             return several
-        application = _Application(op, func, args, kwargs, written, call, key)
+        application = _Application(op, func, args, kwargs, written, call, key, noted)
         for step in _STEPS:
             step(self, application)
         return self._begun(application.lifted, kwargs)
@@ -220,7 +221,7 @@ class Operators(Writing):
         self.generator.node = it.index = len(self.nodes)
         it.origin = here(self.names)
         self.nodes.append(Node(it.op, (), (), it.origin))
-        it.constraints, it.notes = len(self.generator.said.constraints), len(self.generator.said.notes)
+        it.constraints = len(self.generator.said.constraints)
 
     def _apply_rule(self, it: _Application) -> None:
         """Asks the rule, which sees where the operands lie in memory."""
@@ -243,7 +244,7 @@ class Operators(Writing):
     def _refuse(self, it: _Application) -> None:
         """Raises what the program catches."""
         self._raise_if_caught(it.constraints)
-        self._raise_if_unsure(it.notes)
+        self._raise_if_unsure(it.notes, self.generator.refusals())
 
     def _keep_answer(self, it: _Application) -> None:
         """Keeps the answer for calls with the same key, where it depends on nothing else."""
