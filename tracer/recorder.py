@@ -126,6 +126,10 @@ class Recorder(Ledger, ABC):
         """Marks a call of no operator as approximate."""
 
     @abstractmethod
+    def may_raise(self, error: type[Exception], reason: str) -> None:
+        """Raises the error on one path where the program would catch it, for a float that the data decide."""
+
+    @abstractmethod
     def datum(
         self, dtype: str | None, dataless: Formula = False,
         about: Callable[[str, float], Outlook] | None = None,

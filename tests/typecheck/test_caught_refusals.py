@@ -10,6 +10,7 @@ import contextlib
 import enum
 import functools
 import itertools
+import math
 import sys
 import traceback
 import warnings
@@ -1670,3 +1671,53 @@ def test_a_caught_call_that_an_approximation_accepts_goes_both_ways(call: Callab
         for n, m in itertools.product(range(1, 7), range(1, 15)):
             result = judged(torch.ones(n, m), torch.ones(n))
             assert states(report, result, n=n, m=m), (n, m, result.shape, report.to_text())
+
+
+BY_PYTHON: tuple[tuple[Callable[..., Any], type[Exception], float], ...] = (
+    (lambda x, i: x * (1.5 / x.sum().item()), ZeroDivisionError, 0.0),
+    (lambda x, i: x * math.sqrt(x.sum().item()), ValueError, -1.0),
+    (lambda x, i: x * math.log(x.sum().item()), ValueError, -1.0),
+    (lambda x, i: x * int(x.sum().item()), ValueError, math.nan),
+    (lambda x, i: x * int(x.sum()), OverflowError, math.inf),
+)
+
+
+@pytest.mark.parametrize(("call", "error", "bad"), BY_PYTHON)
+def test_a_number_of_the_data_that_python_refuses_goes_both_ways(
+    call: Callable[..., Any], error: type[Exception], bad: float
+) -> None:
+    for caught in ways_to_catch(call, error):
+        report = check(caught, "x: float32[3, 3]; i: int64[3]", replay=False)
+        good, refused = caught(torch.ones(3, 3), FINE), caught(torch.full((3, 3), bad), FINE)
+        assert (good.dim(), refused.dim()) == (2, 0)
+        assert states(report, good) and states(report, refused), report.to_text()
+
+
+def by_entered_manager(x: Tensor) -> Tensor:
+    manager = swallowing()
+    with manager:
+        return x.view(2, -1)
+    return x.view(3, -1)
+
+
+def by_entered_passing_manager(x: Tensor) -> Tensor:
+    manager = passing()
+    with manager:
+        return x.view(2, -1)
+    return x.view(3, -1)
+
+
+@contextlib.contextmanager
+def swallowing() -> Iterator[None]:
+    with contextlib.suppress(RuntimeError):
+        yield
+
+
+@contextlib.contextmanager
+def passing() -> Iterator[None]:
+    yield
+
+
+@pytest.mark.parametrize("target", [by_entered_manager, by_entered_passing_manager])
+def test_a_manager_that_was_made_before(target: Callable[[Tensor], Tensor]) -> None:
+    assert differs(target, "x: float32[n]") == ""

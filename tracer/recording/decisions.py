@@ -466,6 +466,12 @@ class Decisions(Recorder):
         self.generator.approximate(reason, may, where)
         self._raise_if_unsure(noted, ())
 
+    def may_raise(self, error: type[Exception], reason: str) -> None:
+        """Takes both paths where the program would catch an error that a float of the data raises in Python.
+        """
+        if self._catches(error) and not self.datum("bool", self.dataless_floats):
+            raise error(Message.of(reason, self))
+
     def _raise_if_unsure(self, noted: int, refusals: Iterable[tuple[Formula, type[Exception]]]) -> None:
         """Takes both paths where the program would catch the refusal of a call, and more than sizes decides
         whether it is refused: the data, or what approximations leave open, the notes from this number on.

@@ -557,6 +557,10 @@ class Real(torch.SymFloat):
         Raises ValueError for arguments that are not above a bound, OverflowError for those beyond another.
         """
         if self.compute is None:
+            if above is not None:
+                self.run.may_raise(ValueError, "math domain error")
+            if upto is not None:
+                self.run.may_raise(OverflowError, "math range error")
             return Real(self.run, None, None)
         compute, rise = self.compute, self.rise if self._spaced() else None
         if rise is not None and above is not None:
@@ -608,6 +612,8 @@ class Real(torch.SymFloat):
             self.run.require(logic.ne(divisor.term, 0), "division by zero", ZeroDivisionError)
         elif type(divisor) is Real and divisor.ratio and not isinstance(divisor.ratio[0], int):
             self.run.require(logic.ne(divisor.ratio[0], 0), "division by zero", ZeroDivisionError)
+        elif type(divisor) is Real and divisor.compute is None:
+            self.run.may_raise(ZeroDivisionError, "float division by zero")
         elif type(divisor) in (bool, int, float) and divisor == 0:
             raise ZeroDivisionError("float division by zero")
 
