@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, NoReturn
 import torch
 
 from ..constraints.contents.outcomes.ranges import CLEAR, Outlook
-from ..constraints.ir.language import Tensor
+from ..constraints.ir.language import Direction, Tensor
 from ..constraints.ir.program import Ref
 from ..constraints.ir.spec import Spec
 from ..constraints.ir.system import Condition, Path
@@ -120,6 +120,14 @@ class Recorder(Ledger, ABC):
     @abstractmethod
     def guess(self, reason: str, where: Formula = True) -> bool:
         """Returns the outcome of a branch that sizes decide, perhaps some alone, but that is not tracked."""
+
+    @abstractmethod
+    def doubt(self, reason: str, may: Direction = "accept", where: Formula = True) -> None:
+        """Marks a call of no operator as approximate."""
+
+    @abstractmethod
+    def may_raise(self, error: type[Exception], reason: str) -> None:
+        """Raises the error on one path where the program would catch it, for a float that the data decide."""
 
     @abstractmethod
     def datum(

@@ -174,7 +174,7 @@ CHECKED_BY_KERNEL: Final = frozenset(
 """Operators that refuse an index beyond the size by a RuntimeError."""
 
 
-def _errors(c: Context, op: str, named: Named, size: Dim) -> Iterator[tuple[Formula, type[Exception]]]:
+def errors(c: Context, op: str, named: Named, size: Dim) -> Iterator[tuple[Formula, type[Exception]]]:
     """Yields the types of the error by which torch refuses an index beyond the size, each with the sizes at
     which it is that one: most often an IndexError.
 
@@ -205,7 +205,7 @@ def require_in_range(c: Context, op: str, named: Named, unchecked: Formula) -> N
     """
     for index, size, wraps in INDICES[op](named):
         require_some(c, op, index, -size if wraps else 0, size - 1)
-        for there, error in _errors(c, op, named, size):
+        for there, error in errors(c, op, named, size):
             if there is not False:
                 _require_inside(c, op, named, (index, size, wraps), any_of((unchecked, negate(there))), error)
 

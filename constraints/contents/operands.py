@@ -10,9 +10,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from math import isfinite
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
-from ..ir.language import Affine, Context, Piece, Proportion, Quotient, Span, Tensor, product
+from ..ir.language import (
+    Affine,
+    Context,
+    NumericalError,
+    Piece,
+    Proportion,
+    Quotient,
+    Span,
+    Tensor,
+    product,
+)
 from ..terms.dims import Dim, Term, substitute
 from ..terms.formula import Formula, all_of, any_of, eq, ge, le, lt, ne, negate
 from .cycles import is_run
@@ -21,6 +31,7 @@ from .functions import Corners, corners, settled
 from .indices import (
     INDICES,
     approximate,
+    errors,
     is_settled,
     require_data,
     require_followed,
@@ -30,6 +41,7 @@ from .indices import (
 from .laws.calls import NamedCall, of_number
 from .laws.makers import drawn_between
 from .masks import number_of_true, one_dim, one_value
+from .outcomes.ranges import below
 from .values import extremes_of, of, pieces_of
 
 Named = Mapping[str, Any]
@@ -111,6 +123,32 @@ REFUSING: Final[Mapping[str, tuple[str, ...]]] = {
     "multilabel_margin_loss": ("target",),
 }
 """For each operator the operands that it refuses for some data."""
+FAILING: Final[Mapping[str, tuple[str, ...]]] = {
+    **REFUSING,
+    **dict.fromkeys(
+        "linalg_matrix_rank linalg_pinv pinverse linalg_cond linalg_matrix_norm linalg_norm norm "
+        "nuclear_norm".split(),
+        ("input", "A"),
+    ),
+    "linalg_lstsq": (*CHECKED["linalg_lstsq"], "B"),
+    **dict.fromkeys("max_unpool1d max_unpool2d max_unpool3d".split(), ("indices",)),
+    **dict.fromkeys("linalg_lu_solve lu_solve lu_unpack".split(), ("pivots", "LU_pivots")),
+    "div": ("other",),
+    "repeat_interleave": ("repeats", "input"),
+    "pow": (),
+}
+"""For each operator the operands of which it refuses some data: besides those above, such as hold NaN, or
+what another operator has computed. It takes any exponents in a tensor.
+"""
+NUMERICAL: Final = frozenset(
+    "inverse linalg_inv cholesky linalg_cholesky cholesky_inverse linalg_eigh linalg_eigvalsh linalg_svd svd "
+    "linalg_svdvals linalg_matrix_power matrix_power linalg_tensorinv linalg_tensorsolve linalg_solve "
+    "linalg_pinv pinverse linalg_matrix_rank linalg_cond linalg_matrix_norm linalg_norm norm "
+    "nuclear_norm".split()
+)
+"""Operators that refuse a matrix by an error of their own."""
+NORMS: Final = frozenset("linalg_matrix_norm linalg_norm norm".split())
+"""Norms of matrices, some of which are made of singular values."""
 DIVISIONS: Final = frozenset("div floor_divide remainder fmod".split())
 ASKING: Final = frozenset("pow randperm randint randint_like random".split()).union(
     INDICES, REFUSING, POINTS, PUT, DIVISIONS
@@ -193,6 +231,65 @@ def _require_operands(c: Context, op: str, named: Named, result: Any) -> None:
         if op not in DIVISIONS or getattr(operand, "dtype", None) in WHOLE:
             is_valid = partial(_is_valid, op, name)
             require_data(c, op, operand, is_valid, unchecked=nothing, numbers=_are_valid(c, op, operand))
+
+
+Refusals: TypeAlias = list[tuple[Formula, type[Exception]]]
+
+
+def refused_by_data(c: Context, op: str, named: Named, unchecked: Formula) -> Refusals:
+    """Returns the sizes at which the operator refuses some data, each with the type of its error.
+
+    Operands whose elements the sizes decide, or bound, have requirements instead.
+    """
+    found: Refusals = []
+    for index, size, _ in INDICES[op](named) if op in INDICES else ():
+        if index.elements is None:
+            there = all_of((negate(unchecked), _has_elements(c, index)))
+            found += [(all_of((there, where)), error) for where, error in errors(c, op, named, size)]
+    for name in FAILING.get(op, ()):
+        operand = named.get(name)
+        if isinstance(operand, Tensor) and operand.elements is None and not _takes_all(c, op, name, named):
+            found += [(_has_elements(c, operand), error) for _, error in errors_of(c, op, named)[:1]]
+    return [(where, error) for where, error in found if where is not False]
+
+
+def errors_of(c: Context, op: str, named: Named) -> Refusals:
+    """Returns the types of the error by which an operator refuses elements of its operands, each with the
+    sizes at which it is that one.
+    """
+    indices = INDICES[op](named) if op in INDICES else ()
+    found = [case for _, size, _ in indices for case in errors(c, op, named, size)]
+    return found or [(True, NumericalError if op in NUMERICAL else RuntimeError)]
+
+
+def _has_elements(c: Context, tensor: Tensor) -> Formula:
+    return all_of(ge(n, 1) for n in tensor.shape if not c.at_least(n, 1))
+
+
+def _takes_all(c: Context, op: str, name: str, named: Named) -> bool:
+    """Returns whether the operator takes any data of this operand, which is a tensor."""
+    operand = named[name]
+    for ranged, low, high in RANGES.get(op, ()):
+        if ranged == name:
+            least, most = c.range_of(operand)
+            fits = (negate(below(least, low)), negate(below(high, most)))
+            bounded = (low is None or least is not None) and (high is None or most is not None)
+            return operand.dtype in WHOLE and bounded and c.certain(all_of(fits))  # floats may be NaN
+        if isinstance(named.get(ranged), int | float | Term):
+            return True
+    if op in DIVISIONS:
+        is_true = op == "div" and named.get("rounding_mode") is None
+        types = (operand.dtype, getattr(named["input"], "dtype", None))
+        return is_true or not {*types} <= {None, *WHOLE}
+    if (op, name) == ("repeat_interleave", "input"):
+        return named.get("repeats") is not None
+    if op in NORMS:
+        return named.get("ord", named.get("p")) not in ("nuc", 2, -2)
+    if "matrix_power" in op:
+        return lt(named["n"], 0) is False
+    if op == "masked_scatter" and operand.shape == named["input"].shape:
+        return c.certain(ge(named["source"].numel, operand.numel))
+    return op in DECOMPOSITIONS and c.is_identity(operand)
 
 
 def _repeats_nothing(named: Named) -> Formula:

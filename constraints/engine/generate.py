@@ -25,7 +25,7 @@ from ..contents.following import with_elements
 from ..contents.indices import NO_DATA, SAME_DATA
 from ..contents.laws.calls import CASTS
 from ..contents.masks import number_of_true, one_value, whether_some
-from ..contents.operands import require_elements
+from ..contents.operands import Refusals, errors_of, refused_by_data, require_elements
 from ..contents.outcomes.choices import Asked, Choice, Sought, choice_of, of_each_choice
 from ..contents.outcomes.dataless import Dataless, less
 from ..contents.outcomes.fixed import comparison, equality, number_of_results, outcomes
@@ -399,6 +399,8 @@ class Generator:
     """The number of sizes that data have decided, including those taken back: no name is used twice."""
     _indexed: tuple[str, Mapping[str, Any]] = "", MappingProxyType({})
     """The last call, with its arguments by name."""
+    _last: tuple[str, Mapping[str, Any]] = "", MappingProxyType({})
+    """The last call as its rule saw it, where it is an operator and its arguments by name."""
     _dataless: Dataless | None = None
     _writes: list[int] = field(default_factory=list)
     """The calls that have written into tensors."""
@@ -517,7 +519,8 @@ class Generator:
 
     def follow(self, inputs: Sequence[Input], nodes: Sequence[Node]) -> None:
         """The program that the calls are written down in, which grows."""
-        self._dataless = Dataless(self.said.values, inputs, nodes, self.said.unbacked, self.certain)
+        data = self.said.unbacked
+        self._dataless = Dataless(self.said.values, inputs, nodes, data, self.certain, self._ratios)
 
     def forget(self) -> None:
         """Takes back everything that was learnt, except the ranges of the domain."""
@@ -914,7 +917,7 @@ class Generator:
         A refusal becomes the constraint `False`, and the result is Dyn, so that later calls are still
         examined. Raises RuleFailed where the rule raises anything else.
         """
-        self.repeatable, self._indexed = False, ("", {})
+        self.repeatable, self._indexed, self._last, self._unchecked = False, ("", {}), ("", {}), False
         call = self._bound(op, args, kwargs)
         if call is None:
             return {**{f"arg{i}": a for i, a in enumerate(args)}, **kwargs}, None
@@ -935,6 +938,7 @@ class Generator:
                 self.require(False, str(refusal), refusal.error)
                 return call.named, Dyn
         self._announce(call)
+        self._last = ("", {}) if call.rowed else (call.base, call.named)
         key = self._key(call)
         if (answer := self.known.answered.get(key, _UNANSWERED)) is not _UNANSWERED:
             self.repeatable = True
@@ -952,7 +956,8 @@ class Generator:
             raise
         except Exception as error:
             raise RuleFailed(op, call.rule, error) from error
-        if not self._asked and before == self._heard():
+        once = self._asked or (call.rowed and self.refusals())
+        if not once and before == self._heard():
             self.known.answered[key], self.repeatable = result, True
         return call.named, result
 
@@ -1073,6 +1078,7 @@ class Generator:
         counts = [sym(name) for name in fresh if not name.startswith("true_")] if fresh else ()
         if self.kernels is not None:
             require_kernel(self, self.kernels, op, named, result)
+        self._last = op, named
         require_elements(self, op, named, result, self._unchecked)
         contents, at_least = self.contents, self.bounds.at_least
         result = with_elements(op, named, result, at_least, contents.is_free, self._usual_of)
@@ -1088,6 +1094,16 @@ class Generator:
                     self._of_nothing(op, count, named)
         self._asked |= told
         return result
+
+    def refusals(self) -> Refusals:
+        """Returns the sizes at which the last call is refused for some data of its operands."""
+        return refused_by_data(self, *self._last, self._unchecked)
+
+    def errors(self) -> Refusals:
+        """Returns the types of the error by which the last call is refused where no rule says so, each with
+        the sizes at which it is that one.
+        """
+        return errors_of(self, *self._last)
 
     def _axis(self, named: Mapping[str, Any]) -> int:
         """Returns the axis that sizes decide: one that the arguments have, a new one after these, or a number

@@ -23,6 +23,8 @@ class Overlap(Enum):
     """Overlaps with the written tensor, unless the two are the same (`assert_no_partial_overlap`)."""
     ANY = "at all"
     """Any overlap with the written tensor (`assert_no_overlap`)."""
+    SOME = "in part, for some arguments"
+    """As PART, or nothing: numbers among the arguments decide whether the operand is copied first."""
     NOTHING = "nothing"
     UNKNOWN = "unknown"
 
@@ -90,24 +92,53 @@ IN_PLACE: Final[Mapping[str, _Rule]] = {
 
 _OF_LISTS: Final[_Rule] = MappingProxyType({"input": Overlap.NOTHING, "": Overlap.UNKNOWN})
 """Operators of lists write into one tensor after the other."""
-UNCHECKED: Final = frozenset("sum prod amax amin".split())
-"""Reductions write into any `out=`, also one with several elements in one memory location."""
+_ITERATORS: Final = """
+    logaddexp logaddexp2 maximum minimum fmax fmin where isneginf isposinf signbit bernoulli gelu hardshrink
+    softplus softshrink polygamma frexp special_airy_ai special_bessel_j0 special_bessel_j1 special_bessel_y0
+    special_bessel_y1 special_entr special_erfcx special_i0e special_i1 special_i1e special_log_ndtr
+    special_modified_bessel_i0 special_modified_bessel_i1 special_modified_bessel_k0 special_ndtri
+    special_modified_bessel_k1 special_scaled_modified_bessel_k0 special_scaled_modified_bessel_k1
+    special_spherical_bessel_j0 special_xlog1py special_zeta
+""".split()
+UNCHECKED: Final = frozenset(
+    "sum prod amax amin bmm mv all any argmax argmin histc cummax cummin tril triu linalg_matrix_rank".split()
+)
+"""Operators that write into any `out=`, also one with several elements in one memory location."""
+_SOME_APART: Final = frozenset(
+    "sort mm matmul norm std var linalg_norm linalg_matrix_norm linalg_multi_dot linalg_lu lu_unpack".split()
+)
+"""Operators that write into such an `out=` for some operands."""
+_WITHOUT_CHECK: Final = """
+    mean mm matmul tensordot softmax log_softmax logsumexp std var norm cholesky cholesky_inverse
+    cholesky_solve geqrf ormqr qr lu_unpack bucketize avg_pool2d logsigmoid special_ndtr inverse det
+    linalg_cholesky linalg_cholesky_ex linalg_inv_ex linalg_householder_product linalg_ldl_factor
+    linalg_ldl_factor_ex linalg_ldl_solve linalg_lu_factor linalg_lu_factor_ex linalg_lu linalg_lstsq
+    linalg_qr linalg_eig linalg_eigh linalg_eigvals linalg_solve linalg_solve_ex linalg_svdvals
+    linalg_slogdet linalg_pinv linalg_tensorinv linalg_tensorsolve linalg_multi_dot linalg_matrix_norm
+    linalg_norm
+""".split()
+_ADDING: Final[_Rule] = MappingProxyType({"input": Overlap.SOME, "": Overlap.NOTHING})
 
 OUT: Final[Mapping[str, _Rule]] = {
+    **dict.fromkeys((*_POINTWISE, *_COMPARISONS, *_ITERATORS), Overlap.PART),
+    **dict.fromkeys("sort msort topk mode aminmax max min".split(), Overlap.PART),
+    **dict.fromkeys("cat stack cross linalg_cross kthvalue masked_select nonzero".split(), Overlap.ANY),
     **dict.fromkeys(
-        (*_POINTWISE, *"logaddexp logaddexp2 maximum minimum fmax fmin where".split()), Overlap.PART
+        "index_copy index_add index_reduce scatter scatter_add scatter_reduce".split(), _ANY_OF_OTHERS
     ),
-    **dict.fromkeys("cat cross".split(), Overlap.ANY),
-    **dict.fromkeys("index_copy index_add index_reduce scatter scatter_add".split(), _ANY_OF_OTHERS),
+    **dict.fromkeys("addmm addmv addbmm baddbmm".split(), _ADDING),
+    **dict.fromkeys("linalg_lu_solve linalg_solve_triangular".split(), Overlap.SOME),
+    "ldexp": MappingProxyType({"input": Overlap.PART, "": Overlap.NOTHING}),
     "gather": MappingProxyType({"input": Overlap.ANY, "index": Overlap.PART}),
     "index_select": Overlap.ANY,
     "take": Overlap.ANY,
-    **dict.fromkeys((*UNCHECKED, "mean"), Overlap.NOTHING),
-    "sort": Overlap.PART,
+    **dict.fromkeys((*UNCHECKED, *_WITHOUT_CHECK), Overlap.NOTHING),
 }
-"""The overlaps that operators refuse for operands in the memory of their `out=`. All of these but the
-unchecked refuse an `out=` with several elements in one memory location, unless `sort` has to copy nothing.
-"""
+"""The overlaps that operators refuse for operands in the memory of their `out=`."""
+APART: Final = OUT.keys() - UNCHECKED - _SOME_APART
+"""Operators that refuse an `out=` with several elements in one memory location."""
+FIRST_ONLY: Final = frozenset({"sort", "kthvalue"})
+"""Operators that check no `out=` but the first of several for overlaps."""
 
 
 PROMOTED: Final = frozenset(
@@ -126,13 +157,20 @@ CONVERTING: Final = frozenset(
 )
 """Operators of which some put a result into an `out=` of a dtype that it is not promoted to."""
 ITERATED: Final = frozenset(
-    {*_POINTWISE, *"logaddexp logaddexp2 maximum minimum fmax fmin where index_select take".split()}
-) - {"cumsum", "cumprod", "logcumsumexp", "renorm"}
+    {*_POINTWISE, *_COMPARISONS, *_ITERATORS, "index_select", "take"}
+    - {"cumsum", "cumprod", "logcumsumexp", "renorm"}
+)
 """Operators that check an `out=` before they give it the shape of the result; others do so after."""
+SHAPED_FIRST: Final = ITERATED | {"dot", "vdot"}
+"""Operators that refuse an operand as an `out=` of another shape than that of the result."""
 
 
-def refused(op: str, parameter: str, out: bool) -> Overlap:
-    """Returns the overlaps that the operator refuses for the operand of this name."""
+def refused(op: str, parameter: str, out: bool, place: int = 0) -> Overlap:
+    """Returns the overlaps that the operator refuses for the operand of this name, and the `out=` at this
+    place among several.
+    """
+    if place and op in FIRST_ONLY:
+        return Overlap.NOTHING
     unlisted = _OF_LISTS if op.startswith("_foreach_") and not out else Overlap.UNKNOWN
     rule = (OUT if out else IN_PLACE).get(op, unlisted)
     if isinstance(rule, Overlap):

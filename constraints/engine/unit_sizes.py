@@ -17,7 +17,7 @@ from msgspec import structs
 
 from ..ir.language import LOOSE, Refused, Situation, Slice, Tensor, Value, tensors
 from ..ir.release import Release
-from ..terms.dims import Apply, Atom, Dim, Term, coefficients, lone, mapped, substitute
+from ..terms.dims import Apply, Atom, Dim, Term, coefficients, constant_part, lone, mapped, substitute
 from ..terms.equations import Equations
 from ..terms.formula import And, Compare, Formula, Or, all_of, any_of, compare, eq, ge
 from ..terms.intervals import Bounds
@@ -31,6 +31,8 @@ LONGEST: Final = 200
 _TO_TWO: Final = 1
 _TO_THREE: Final = 2
 """Sizes up to this have a case each; one more case covers all greater ones."""
+_FURTHEST: Final = 9
+"""Of a size that is less by so much, as of `h - 9`, no more cases are examined than of others."""
 
 
 @dataclass(slots=True)
@@ -147,10 +149,11 @@ def cases_of(
 
     Cases in which it has no elements, or the calls that make it never run, are left out.
     """
-    atoms = _varying(tensor, known.made, bounds)
+    atoms, least = _varying(tensor, known.made, bounds)
     case = partial(_case, known=known, bounds=bounds, equations=equations, release=release)
-    found = _found(atoms, _TO_TWO, tensor, case)
-    return found if found is not None else _found(atoms, _TO_THREE, tensor, case)
+    levels = (_TO_TWO, _TO_THREE, *([1 - least] if -_FURTHEST < least < -1 else []))
+    tried = (_found(atoms, most, tensor, case) for most in levels)
+    return next((found for found in tried if found is not None), None)
 
 
 def _found(
@@ -196,11 +199,15 @@ def _case(
     return case
 
 
-def _varying(tensor: Tensor, made: Mapping[int, tuple[Tensor, Made]], bounds: Bounds) -> list[Atom]:
+def _varying(
+    tensor: Tensor, made: Mapping[int, tuple[Tensor, Made]], bounds: Bounds
+) -> tuple[list[Atom], int]:
     """Returns the atoms in sizes and strides of the tensor, or of the arguments that it is made of, that may
-    be less than 2: for `2*h*(w//4)` these are h and w//4.
+    be less than 2, or be in such a size: for `2*h*(w//4)` these are h and w//4. Also returns the least number
+    that such a size adds to its atoms, -2 for `h - 2`.
     """
     found: dict[Atom, None] = {}
+    least = 0
     met: set[int] = set()
     waiting = [tensor]
     while waiting:
@@ -210,11 +217,13 @@ def _varying(tensor: Tensor, made: Mapping[int, tuple[Tensor, Made]], bounds: Bo
         met.add(id(one))
         strides = one.layout if isinstance(one.layout, tuple) else ()
         for size in (*one.shape, *strides):
+            is_low = not bounds.at_least(size, 2)
+            least = min(least, constant_part(size)) if is_low else least
             atoms = (atom for mono, _ in coefficients(size) for atom in mono)
-            found |= dict.fromkeys(atom for atom in atoms if not bounds.at_least(lone(atom), 2))
+            found |= dict.fromkeys(a for a in atoms if is_low or not bounds.at_least(lone(a), 2))
         if one.layout in LOOSE and id(one) in made:
             waiting.extend(tensors(tuple(made[id(one)][1].named.values())))
-    return list(found)
+    return list(found), least
 
 
 def remade(value: Value, rule: Rule, named: Mapping[str, Any]) -> Iterator[tuple[Tensor, Made]]:

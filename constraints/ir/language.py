@@ -301,6 +301,10 @@ either is possible.
 """
 
 
+class NumericalError(RuntimeError):
+    """Stands for torch's own error of linear algebra, a RuntimeError: a matrix has no inverse."""
+
+
 class Refused(Exception):
     """Raised by a rule: the call fails for every assignment (a wrong rank, an index out of range).
 
@@ -557,6 +561,11 @@ class Note:
     def may_accept(self) -> bool:
         """Returns whether sizes may be accepted that torch refuses."""
         return self.code == "approximate" and self.may != "refuse"
+
+    @property
+    def doubts_call(self) -> bool:
+        """Returns whether torch may refuse the call itself at sizes that are accepted."""
+        return self.code == "no-rule" or (self.may_accept and not self.number)
 
     @property
     def may_refuse(self) -> bool:

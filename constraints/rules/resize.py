@@ -9,8 +9,9 @@ from ..engine.generate import Rule, RuleFunction
 from ..ir.language import Context, Layout, Shape, Tensor
 from ..terms.dims import Dim, maximum
 from ..terms.formula import Formula, all_of, any_of, divides, eq, ge, gt
-from .common import like_input, rank_is
+from .common import like_input, rank_is, strides_of
 from .rounding import scaled
+from .strides import laid_out, preserved
 from .window import adaptive_pool, positive
 
 # --- interpolation ---------------------------------------------------------------------------------------
@@ -110,20 +111,35 @@ def _sides(c: Context, pad: Shape, rank: int) -> list[tuple[int, Dim, Dim]]:
 
 def constant_pad_nd(c: Context, input: Tensor, pad: Shape, value: Any = 0) -> Tensor:
     """`[*a, *n] -> [*a, *(left + n + right)]`; negative padding crops at most all elements, on each side."""
-    shape = list(input.shape)
-    for axis, left, right in _sides(c, pad, input.rank):
+    shape, sides = list(input.shape), _sides(c, pad, input.rank)
+    for axis, left, right in sides:
         n = shape[axis]
         shape[axis] = n + left + right
         c.require(
             all_of((ge(n + left, 0), ge(n + right, 0), ge(shape[axis], 0))),
             f"padding of {left} and {right} crops more than the {n} that are there",
         )
-    grows = any(c.at_least(p, 1) for p in pad)
-    fresh = grows and input.rank not in (4, 5)
-    layout = Layout.CONTIGUOUS if fresh else like_input(c, input, tuple(shape))
-    if layout is Layout.CONTIGUOUS and not grows and any(p != 0 for p in pad):
-        layout = Layout.ROW_MAJOR  # what only crops keeps its strides along dims of size 1
-    return Tensor(tuple(shape), input.dtype, layout)
+    last = max((axis for axis, left, right in sides if (left, right) != (0, 0)), default=0)
+    return Tensor(tuple(shape), input.dtype, _padded(c, input, tuple(shape), pad, last))
+
+
+def _padded(c: Context, input: Tensor, shape: Shape, pad: Shape, last: int) -> Layout | Shape:
+    """Returns the layout of a tensor that is padded by constants along axes up to the `last` one.
+
+    What only crops is a copy of a part, which keeps the strides of the whole where it has no gaps: where it
+    has no elements, or one element along each axis before the last one.
+    """
+    if any(c.at_least(p, 1) for p in pad):
+        return Layout.CONTIGUOUS if input.rank not in (4, 5) else like_input(c, input, shape)
+    strides, lone = strides_of(input), all(n == 1 for n in shape[:last])
+    if strides is not None and all(c.at_least(-1 * p, 0) for p in pad):
+        if lone and input.layout is Layout.CONTIGUOUS:
+            return laid_out(shape, strides)
+        if isinstance(input.layout, tuple):
+            return preserved(c, shape, strides)
+    layout = like_input(c, input, shape)
+    gaps = any(c.at_least(n, 2) for n in shape[:last]) and all(c.at_least(n, 1) for n in shape)
+    return Layout.ROW_MAJOR if layout is Layout.CONTIGUOUS and last and not gaps else layout
 
 
 Fits = Callable[[Dim, Dim], Formula]
@@ -165,7 +181,8 @@ def _pad_spatially(c: Context, input: Tensor, pad: Shape, mode: str) -> Tensor:
         c.require(kept(ge(n, 1) for n in shape[-spatial:]), f"nothing is left of {input}")
         for n in input.shape[batched:]:
             c.require(ge(n, 1), f"only the batch may be empty in {input}")
-    layout = Layout.CONTIGUOUS if mode == "circular" else like_input(c, input, tuple(shape), batched)
+    plain = mode == "circular" or input.rank < 4
+    layout = Layout.CONTIGUOUS if plain else like_input(c, input, tuple(shape), batched)
     return Tensor(tuple(shape), input.dtype, layout)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from math import floor
 from random import Random
 from typing import Any
@@ -16,6 +17,7 @@ from anyshape.constraints.ir.system import Domain
 from anyshape.constraints.rules import resize
 from anyshape.constraints.terms.dims import evaluate, sym
 from anyshape.constraints.terms.formula import ge, le
+from anyshape.typecheck import check
 from anyshape.typecheck.testing.differential import Case, D, T, check_case, run_rule
 
 RULES = Rules(resize.RULES)
@@ -99,6 +101,9 @@ LAYOUTS = [
     Case("pad", F.pad, (T("b h+2 w+2 3", permute=LAST), (1, 1, 1, 1), "reflect")),
     Case("pad", F.pad, (T("b h+2 w+2 3", permute=LAST), (1, 1, 1, 1), "circular")),
     Case("pad", F.pad, (T("w b c h", permute=(1, 2, 3, 0)), (0, 0, 0, 1))),
+    Case("pad", F.pad, (T("h+1 w", permute=(1, 0)), (-1, 0))),
+    Case("pad", F.pad, (T("h+1 w+2"), (-2, 0, 0, -1))),
+    Case("pad", F.pad, (T("b c+2 h w+2", permute=(0, 2, 3, 1)), (-1, 0, 0, 0, -1, 0))),
     Case("pixel_shuffle", F.pixel_shuffle, (T("b h+2 w+2 12", permute=LAST), 2)),
     Case("pixel_unshuffle", F.pixel_unshuffle, (T("b+1 2*h+2 2*w+2 3", permute=LAST), 2)),
     Case("channel_shuffle", F.channel_shuffle, (T("b h+2 w+2 4", permute=LAST), 2)),
@@ -114,6 +119,32 @@ def test_accepts_and_refuses_what_torch_does(case: Case) -> None:
 @pytest.mark.parametrize("case", LAYOUTS, ids=str)
 def test_layout(case: Case) -> None:
     assert check_case(case, RULES)[0]
+
+
+CROPPED = [
+    ("constant", (-2, 0)), ("constant", (-1, -1)), ("constant", (0, 0, -1, 0)), ("constant", (-1, 0, -1, 0)),
+    ("constant", (-4, 0)), ("constant", (-1, 2)), ("constant", (-1, 0, 1, 0)), ("constant", (0, 0)),
+    ("reflect", (-1, 0)), ("reflect", (1, -1)), ("replicate", (0, -2)), ("circular", (-1, 0)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize(("mode", "pad"), CROPPED)
+def test_strides_of_what_is_cropped_are_those_of_torch(mode: str, pad: tuple[int, ...], turned: bool) -> None:
+    """A view of the transposed result is possible where torch finds it so, down to sizes of 0 and 1."""
+
+    def padded(x: torch.Tensor) -> torch.Tensor:
+        return F.pad(x.T if turned else x, pad, mode).T.view(-1, 2)
+
+    report = check(padded, "x: float32[a, b]", ("a >= 0", "b >= 0"), replay=False)
+    assert report.accepts.exact
+    for a, b in product(range(8), repeat=2):
+        try:
+            padded(torch.zeros(a, b))
+            runs = True
+        except RuntimeError:
+            runs = False
+        assert (report.verdict != "refuted" and report.accepts.holds(a=a, b=b)) == runs, (a, b)
 
 
 def resized(scale: float, largest: int | None = None) -> tuple[Any, list[str]]:

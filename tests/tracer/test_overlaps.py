@@ -22,11 +22,11 @@ from torch.testing._internal.common_methods_invocations import op_db
 from torch.utils import _pytree as pytree
 
 from anyshape.constraints.engine.generate import BadCall
-from anyshape.constraints.engine.overlap import IN_PLACE, OUT, UNCHECKED, Overlap, refused, writes_anywhere
+from anyshape.constraints.engine.overlap import APART, IN_PLACE, UNCHECKED, Overlap, refused, writes_anywhere
 from anyshape.constraints.ir.opnames import canonical, parameters
 from anyshape.constraints.rules import default_rules
 
-OPERATORS = {info.name: info for info in op_db if not info.variant_test_name}
+OPERATORS = {f"{info.name} {info.variant_test_name}".strip(): info for info in op_db}
 DTYPES = (torch.float32, torch.complex64, torch.int64)
 SAMPLES = 12
 SECONDS = 20
@@ -36,7 +36,9 @@ Seen = tuple[str, str, str, bool]
 """The operator, the parameter or "itself", how it overlaps, and whether torch refuses it for that."""
 FEW = (
     *("add", "amax", "addmm", "masked_scatter", "lerp", "mul", "index_add", "index_copy"),
-    *("scatter", "index_put", "masked_fill", "cat", "exp"),
+    *("scatter", "index_put", "masked_fill", "cat", "exp", "mm", "bmm", "mv", "baddbmm", "topk", "sort"),
+    *("kthvalue", "stack", "cumsum", "cummax", "max reduction_with_dim", "linalg.inv", "linalg.qr", "eq"),
+    *("linalg.lu_solve", "special.i1", "softmax"),
 )
 
 
@@ -71,13 +73,21 @@ def experiments(name: str) -> Iterator[Seen]:
         if dtype not in info.dtypes:
             continue
         for sample in islice(info.sample_inputs("cpu", dtype, requires_grad=False), SAMPLES):
-            for out in (False, True):
-                if info.supports_out if out else info.inplace_variant is not None:
-                    yield from _of_sample(info, sample, out)
+            if info.inplace_variant is not None:
+                yield from _of_sample(info, sample, None)
+            for place in range(3 if info.supports_out else 0):
+                yield from _of_sample(info, sample, place)
 
 
-def _of_sample(info: Any, sample: Any, out: bool) -> Iterator[Seen]:
+def operator_of(name: str) -> str:
+    """The rule's name of an operator, by its name in torch's list."""
+    return canonical(f"aten.{name.removeprefix('nn.functional.').replace('.', '_')}")
+
+
+def _of_sample(info: Any, sample: Any, place: int | None) -> Iterator[Seen]:
+    """What torch does with a sample in place, or with the `out=` at this place among several."""
     leaves, spec = pytree.tree_flatten((sample.input, sample.args, sample.kwargs))
+    out = place is not None
 
     def fresh() -> list[Any]:
         return [leaf.clone() if plain(leaf) else leaf for leaf in leaves]
@@ -85,43 +95,47 @@ def _of_sample(info: Any, sample: Any, out: bool) -> Iterator[Seen]:
     def call(leaves: list[Any], target: Any) -> Any:
         value, args, kwargs = pytree.tree_unflatten(leaves if out else [target, *leaves[1:]], spec)
         if out:
-            return info.op(value, *args, **kwargs, out=target)
+            into = [target if at == place else other.clone() for at, other in enumerate(results)]
+            return info.op(value, *args, **kwargs, out=into if several else into[0])
         return info.inplace_variant(value, *args, **kwargs)
 
     value, args, kwargs = pytree.tree_unflatten(fresh(), spec)
     try:
-        target = info.op(value, *args, **kwargs) if out else value
-        if not plain(target) or target.numel() < 2:
+        found = info.op(value, *args, **kwargs) if out else value
+        several = isinstance(found, tuple | list)
+        results = found if several else [found]
+        target = results[place or 0] if (place or 0) < len(results) else None
+        if not all(map(plain, results)) or target is None or target.numel() < 2:
             return
         if is_refused(lambda: call(fresh(), target.clone())) is not False:
             return
     except REFUSALS:  # a sample that torch does not take
         return
-    op = canonical(info.name)
+    op = operator_of(info.name)
     arguments = named(op, (value, *args), kwargs)
-    written = canonical(info.name) + ("" if out else "_")
+    written, where = (op, f"out {place}") if out else (f"{op}_", "in place")
     shape = list(target.shape)
     shape[max(range(target.dim()), key=lambda axis: target.shape[axis])] = 1
     wide = torch.zeros(shape, dtype=target.dtype).expand(target.shape)
     if (answer := is_refused(lambda: call(fresh(), wide))) is not None:
-        yield written, "itself", "out" if out else "in place", answer
+        yield written, "itself", where, answer
     originals = pytree.tree_flatten((value, args, kwargs))[0]
     for at, leaf in enumerate(leaves):
         if not plain(leaf) or leaf.numel() < 1 or leaf.dtype != target.dtype or (at == 0 and not out):
             continue
         parameter = next((n for n, v in arguments.items() if _among(originals[at], v)), "")
-        for how, offset in (("all", 0), ("part", 1)):
-            if how == "all" and leaf.shape != target.shape:
+        for how, offset in (("same", 0), ("all", 0), ("part", 1)):
+            if (how != "part" and leaf.shape != target.shape) or (how == "same" and not out):
                 continue
             memory = torch.zeros(target.numel() + leaf.numel() + 2, dtype=target.dtype)
             operand = memory[offset : offset + leaf.numel()].view(leaf.shape)
             operand.copy_(leaf)
             given = fresh()
             given[at] = operand
-            into = memory[: target.numel()].view(target.shape)
+            into = operand if how == "same" else memory[: target.numel()].view(target.shape)
             answer = is_refused(lambda given=given, into=into: call(given, into))  # type: ignore[misc]
             if answer is not None and parameter:
-                yield written, parameter, f"{how} {'out' if out else 'in place'}", answer
+                yield written, parameter, f"{how} {where}", answer
 
 
 def _among(leaf: Any, value: Any) -> bool:
@@ -154,12 +168,14 @@ def observed(name: str) -> set[Seen]:
 def told(op: str, parameter: str, how: str) -> bool | None:
     """What the table says of such a call; None where it says nothing."""
     if parameter == "itself":
-        if how == "out":
-            return op not in UNCHECKED if op in OUT else None
+        if how.startswith("out"):
+            return op in APART if op in APART | UNCHECKED else None
         return None if op not in IN_PLACE or writes_anywhere(op, {}) else True
-    way, _, where = how.partition(" ")
-    match refused(op, parameter, where == "out"):
-        case Overlap.PART:
+    way, where, place = how.split()
+    match refused(op, parameter, where == "out", int(place) if where == "out" else 0):
+        case Overlap.SOME if way == "part":
+            return None
+        case Overlap.PART | Overlap.SOME:
             return way == "part"
         case Overlap.ANY:
             return True

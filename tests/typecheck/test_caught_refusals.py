@@ -10,6 +10,7 @@ import contextlib
 import enum
 import functools
 import itertools
+import math
 import sys
 import traceback
 import warnings
@@ -23,6 +24,9 @@ from torch import Tensor, nn
 
 from anyshape.constraints.ir.spec_text import parse_spec
 from anyshape.constraints.terms.dims import evaluate
+from anyshape.constraints.terms.formula import holds
+from anyshape.constraints.terms.formula_text import parse_formula
+from anyshape.constraints.terms.syntax import parse_dim
 from anyshape.typecheck import TargetError, check
 
 ERRORS = (RuntimeError, IndexError)
@@ -1498,3 +1502,222 @@ def test_a_vector_of_several_elements_is_no_number(call: Callable[..., Tensor]) 
         assert not report.accepts.certain.holds(**dict.fromkeys(report.accepts.symbols, 3))
     report = check(caught, "x: float32[2, 3]; v: int64[3]", replay=False)
     assert report.verdict == "proved" and str(report.outputs[0].value) == "float32[2, 3]"
+
+
+# ---- refusals that more than the sizes decides: of some data, or behind an approximation
+
+
+def ways_to_catch(call: Callable[..., Any], *kinds: type[Exception]) -> Iterator[Callable[..., Any]]:
+    """Programs that return the result of a call, or a tensor of rank 0 where it is refused."""
+
+    def by_try(x: Tensor, i: Tensor) -> Any:
+        try:
+            y = call(x, i)
+        except kinds:
+            y = x.sum()
+        return y
+
+    def by_else(x: Tensor, i: Tensor) -> Any:
+        y = x.sum()
+        try:
+            z = call(x, i)
+        except Exception as error:
+            if not isinstance(error, kinds):
+                raise
+        else:
+            y = z
+        finally:
+            x = x.t()
+        return y
+
+    def by_suppress(x: Tensor, i: Tensor) -> Any:
+        y = x.sum()
+        with contextlib.suppress(*kinds):
+            y = call(x, i)
+        return y
+
+    class Lazy:
+        def __init__(self, x: Tensor, i: Tensor) -> None:
+            self.x, self.i = x, i
+
+        @property
+        def called(self) -> Any:
+            try:
+                return call(self.x, self.i)
+            except kinds as error:
+                raise AttributeError from error
+
+    def by_hasattr(x: Tensor, i: Tensor) -> Any:
+        lazy = Lazy(x, i)
+        return lazy.called if hasattr(lazy, "called") else x.sum()
+
+    yield from (by_try, by_else, by_suppress, by_hasattr)
+
+
+ZEROS, NANS = torch.zeros(3, 3), torch.full((3, 3), torch.nan)
+FINE, FAR, NEGATIVE, NULL = map(torch.tensor, ((1, 1, 1), (0, 9, 0), (-9, 1, 1), (0, 0, 0)))
+OF_SOME_DATA: tuple[tuple[Callable[..., Any], Tensor], ...] = (
+    *((call, ZEROS) for call in (
+        lambda x, i: torch.linalg.inv(x), lambda x, i: torch.linalg.solve(x, x), lambda x, i: x.inverse(),
+        lambda x, i: torch.linalg.cholesky(x), lambda x, i: torch.linalg.lu_factor(x)[0],
+        lambda x, i: torch.linalg.ldl_factor(x)[0], lambda x, i: torch.linalg.tensorinv(x, 1),
+        lambda x, i: torch.linalg.matrix_power(x, -1), lambda x, i: torch.cholesky_inverse(x),
+        lambda x, i: torch.linalg.tensorsolve(x, x[0]), lambda x, i: torch.multinomial(x, 1),
+        lambda x, i: torch.linalg.inv(x * 2.0), lambda x, i: torch.linalg.inv(x[None]),
+    )),
+    *((call, NANS) for call in (
+        lambda x, i: torch.linalg.eigh(x)[0], lambda x, i: torch.linalg.svdvals(x),
+        lambda x, i: torch.linalg.eig(x)[0], lambda x, i: torch.linalg.pinv(x),
+        lambda x, i: torch.linalg.matrix_rank(x)[None], lambda x, i: torch.linalg.cond(x)[None],
+        lambda x, i: torch.linalg.matrix_norm(x, "nuc")[None], lambda x, i: torch.linalg.lstsq(x, x)[0],
+        lambda x, i: torch.histc(x), lambda x, i: torch.bernoulli(x), lambda x, i: torch.poisson(x),
+        lambda x, i: torch.normal(0.0, x), lambda x, i: F.binary_cross_entropy(x, x, reduction="none"),
+        lambda x, i: torch.bernoulli(x.sigmoid()), lambda x, i: torch.quantile(x[0], x[0]),
+    )),
+    *((call, FAR) for call in (
+        lambda x, i: x[i], lambda x, i: x[:, i], lambda x, i: x[i[1]], lambda x, i: x.index_select(0, i),
+        lambda x, i: x.gather(0, i[:, None]), lambda x, i: x.take(i), lambda x, i: F.embedding(i, x),
+        lambda x, i: F.embedding_bag(i[None], x), lambda x, i: F.one_hot(i, 3),
+        lambda x, i: x.scatter(0, i[:, None], x), lambda x, i: x[i, i].sum()[None],
+        lambda x, i: x.index_add(0, i, x), lambda x, i: x.index_fill(0, i, 1.0), lambda x, i: x.put(i, x[0]),
+        lambda x, i: F.cross_entropy(x, i, reduction="none"), lambda x, i: F.nll_loss(x, i, reduction="none"),
+        lambda x, i: F.multi_margin_loss(x, i, reduction="none"), lambda x, i: x.index_copy(0, i, x),
+        lambda x, i: torch.searchsorted(x[0], x[0], sorter=i),
+        lambda x, i: F.max_unpool1d(x[None], i.expand(1, 3, 3), 2),
+    )),
+    *((call, NEGATIVE) for call in (
+        lambda x, i: torch.bincount(i), lambda x, i: torch.repeat_interleave(x, i, 0),
+        lambda x, i: F.one_hot(i), lambda x, i: torch.repeat_interleave(i),
+    )),
+    *((call, NULL) for call in (
+        lambda x, i: i // i, lambda x, i: i % i, lambda x, i: torch.fmod(i, i), lambda x, i: 1 // i,
+        lambda x, i: 5 % i, lambda x, i: i.clone().floor_divide_(i),
+        lambda x, i: torch.remainder(x[0].int(), i),
+        lambda x, i: torch.div(i, i, rounding_mode="floor"), lambda x, i: x.masked_scatter(i == 0, x[0, :1]),
+    )),
+)  # fmt: skip
+"""Calls that torch refuses for these data, and takes for others."""
+
+
+def shapes(report: Any, **sizes: int) -> set[str]:
+    """The shapes that may come out at some sizes, by what is said."""
+    found = set()
+    for output in report.outputs:
+        if not output.when or output.when == "some data" or holds(parse_formula(output.when), sizes):
+            dims = str(output.value).partition("[")[2].removesuffix("]")
+            found.add(tuple(_evaluated(dim, sizes) for dim in dims.split(", ") if dim))
+    return found
+
+
+def _evaluated(dim: str, sizes: dict[str, int]) -> int | str:
+    try:
+        return int(evaluate(parse_dim(dim), sizes))
+    except KeyError:
+        return "by data"
+
+
+def states(report: Any, result: Any, **sizes: int) -> bool:
+    """Whether this shape is among those that may come out."""
+    alike = [said for said in shapes(report, **sizes) if len(said) == result.dim()]
+    return any(all(n in (m, "by data") for n, m in zip(said, result.shape, strict=True)) for said in alike)
+
+
+@pytest.mark.parametrize(("call", "bad"), OF_SOME_DATA)
+def test_a_caught_call_that_some_data_refuse_goes_both_ways(call: Callable[..., Any], bad: Tensor) -> None:
+    good = (torch.eye(3), FINE)
+    spoilt = (bad, FINE) if bad.is_floating_point() else (torch.eye(3), bad)
+    for kinds in ((RuntimeError, IndexError), (torch.linalg.LinAlgError,)):
+        for caught in ways_to_catch(call, *kinds):
+            report = check(caught, "x: float32[3, 3]; i: int64[3]", replay=False)
+            assert report.verdict in ("proved", "refined", "unknown")
+            assert states(report, caught(*good))
+            try:
+                refused = caught(*spoilt)
+            except (RuntimeError, IndexError):
+                assert kinds == (torch.linalg.LinAlgError,)
+                continue
+            assert refused.dim() == 0 and states(report, refused), report.to_text()
+
+
+def test_chances_that_are_0_or_1_leave_one_way_open() -> None:
+    """Where each draw is 0 the matrix is singular whatever the data are, which is not followed to the end."""
+
+    def raises(x: Tensor, i: Tensor) -> Tensor:
+        return torch.linalg.inv(x.bernoulli((x.shape[0] - 1) / 3))
+
+    for caught in (raises, *ways_to_catch(raises, RuntimeError)):
+        report = check(caught, "x: float32[n, n]; i: int64[n]", replay=False)
+        assert not report.accepts.certain.holds(n=1)
+        if caught is not raises:
+            assert states(report, caught(torch.ones(1, 1), torch.ones(1)), n=1)
+
+
+BEHIND_APPROXIMATIONS: tuple[Callable[..., Any], ...] = (
+    lambda x, i: F.pad(x[:, ::2], (-2, 0)).t().view(5, -1),
+    lambda x, i: F.pad(x, (-1, 2), mode="circular").t().contiguous(),
+)
+
+
+@pytest.mark.parametrize("call", BEHIND_APPROXIMATIONS)
+def test_a_caught_call_that_an_approximation_accepts_goes_both_ways(call: Callable[..., Any]) -> None:
+    for caught in ways_to_catch(call, RuntimeError):
+
+        def judged(x: Tensor, i: Tensor, caught: Callable[..., Any] = caught) -> Tensor:
+            y = caught(x, i)
+            return y if x.shape[0] < 7 else y.view(2, -1, 7)
+
+        report = check(judged, "x: float32[n, m]; i: int64[n]", replay=False)
+        assert "approximate" in {f.code for f in report.findings}
+        for n, m in itertools.product(range(1, 7), range(1, 15)):
+            result = judged(torch.ones(n, m), torch.ones(n))
+            assert states(report, result, n=n, m=m), (n, m, result.shape, report.to_text())
+
+
+BY_PYTHON: tuple[tuple[Callable[..., Any], type[Exception], float], ...] = (
+    (lambda x, i: x * (1.5 / x.sum().item()), ZeroDivisionError, 0.0),
+    (lambda x, i: x * math.sqrt(x.sum().item()), ValueError, -1.0),
+    (lambda x, i: x * math.log(x.sum().item()), ValueError, -1.0),
+    (lambda x, i: x * int(x.sum().item()), ValueError, math.nan),
+    (lambda x, i: x * int(x.sum()), OverflowError, math.inf),
+)
+
+
+@pytest.mark.parametrize(("call", "error", "bad"), BY_PYTHON)
+def test_a_number_of_the_data_that_python_refuses_goes_both_ways(
+    call: Callable[..., Any], error: type[Exception], bad: float
+) -> None:
+    for caught in ways_to_catch(call, error):
+        report = check(caught, "x: float32[3, 3]; i: int64[3]", replay=False)
+        good, refused = caught(torch.ones(3, 3), FINE), caught(torch.full((3, 3), bad), FINE)
+        assert (good.dim(), refused.dim()) == (2, 0)
+        assert states(report, good) and states(report, refused), report.to_text()
+
+
+def by_entered_manager(x: Tensor) -> Tensor:
+    manager = swallowing()
+    with manager:
+        return x.view(2, -1)
+    return x.view(3, -1)
+
+
+def by_entered_passing_manager(x: Tensor) -> Tensor:
+    manager = passing()
+    with manager:
+        return x.view(2, -1)
+    return x.view(3, -1)
+
+
+@contextlib.contextmanager
+def swallowing() -> Iterator[None]:
+    with contextlib.suppress(RuntimeError):
+        yield
+
+
+@contextlib.contextmanager
+def passing() -> Iterator[None]:
+    yield
+
+
+@pytest.mark.parametrize("target", [by_entered_manager, by_entered_passing_manager])
+def test_a_manager_that_was_made_before(target: Callable[[Tensor], Tensor]) -> None:
+    assert differs(target, "x: float32[n]") == ""

@@ -255,11 +255,11 @@ def _swallows(manager: Any) -> bool:
     that is not known.
     """
     if isinstance(manager, GeneratorManager):
-        return _swallows_at_yield(manager.func)
+        return _swallows_at_yield(getattr(manager.gen, "gi_code", None))
     if isinstance(manager, FunctionType):
         made = inspect.unwrap(manager)
         if inspect.isgeneratorfunction(made):
-            return _swallows_at_yield(made)
+            return _swallows_at_yield(made.__code__)
         return _returns_what_swallows(made.__code__, _Names(made.__globals__, vars(builtins)))
     if manager is None or isinstance(manager, property):
         return True
@@ -274,10 +274,9 @@ def _swallows(manager: Any) -> bool:
     return owner.__module__.partition(".")[0] not in ("torch", "_thread", "threading", "_io", "io")
 
 
-def _swallows_at_yield(generator: Any) -> bool:
-    """Returns whether the function of a `contextmanager` may catch an exception from the body of the `with`.
+def _swallows_at_yield(code: CodeType | None) -> bool:
+    """Returns whether the generator of a `contextmanager` may catch an exception from the body of the `with`.
     """
-    code = getattr(inspect.unwrap(generator), "__code__", None)
     if code is None:
         return True
     yields = (at for at, i in instructions(code).items() if i.opname in ("YIELD_VALUE", "RESUME"))

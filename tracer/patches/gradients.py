@@ -106,7 +106,7 @@ class _Differentiated:
         made = (recording.values[ref] for node in recording.nodes[self.first :] for ref in node.results)
         counts = {number_of_elements(recording.generator, x) for x in made if isinstance(x, Tensor)}
         empty = any_of(eq(n, 0) for n in counts if not recording.certain(ge(n, 1)))
-        recording.generator.approximate("a Jacobian where a tensor is empty is not followed", "accept", empty)
+        recording.doubt("a Jacobian where a tensor is empty is not followed", "accept", empty)
 
     @contextlib.contextmanager
     def level(self) -> Iterator[int]:
@@ -125,7 +125,7 @@ class _Differentiated:
             unsure = ["a function with a gradient of its own"]
         if unsure or self.depth > 1:
             reason = f"whether torch differentiates {unsure[0] if unsure else 'three times'} is not followed"
-            self.recording.generator.approximate(reason, "accept")
+            self.recording.doubt(reason, "accept")
 
     def jacobian(self, plain: Function) -> Function:
         """Returns the older function, by way of the newer one. It stacks what it computes for each element of
@@ -207,7 +207,7 @@ class _Differentiated:
         connected = all(recording.ref(x).id in reached for x in arguments)
         if unsure or not connected or not self.freed.isdisjoint(reached) or not self._differentiates(calls):
             reason = "whether the results depend on the arguments in a way that torch can differentiate"
-            recording.generator.approximate(reason, "both" if none else "accept")
+            recording.doubt(reason, "both" if none else "accept")
         if frees:
             self.freed |= {ref for node in calls for ref in node.results}
 
@@ -224,7 +224,7 @@ class _Differentiated:
         """
         if not self._differentiates(self.recording.nodes):
             reason = "whether torch differentiates all that is called is not followed"
-            self.recording.generator.approximate(reason, "accept")
+            self.recording.doubt(reason, "accept")
         return self.gradients(outputs, inputs, grad_outputs)
 
     def with_own(self, plain: Function) -> Function:

@@ -105,7 +105,7 @@ def _vmap_by_rows(recording: Recorder) -> Iterator[Patch]:
                 if batch is None or not recording.certain(ge(batch, 1)):
                     reason = "over no rows, vmap may refuse what it takes of one row"
                     none: Formula = True if batch is None else eq(batch, 0)
-                    recording.generator.approximate(reason, where=none)
+                    recording.doubt(reason, "both", none)
                 rows = [
                     leaf if dim is None else recording.operator("row", (leaf, dim), {})
                     for leaf, dim in zip(leaves, dims, strict=True)

@@ -48,6 +48,8 @@ def symbolic_int(*args: Any, **kwargs: Any) -> Any:
         if type(value) in ARRAYS and value.size == 1:
             return symbolic_int(value.item())
         if type(value) is Real and value.compute is None:
+            value.run.may_raise(ValueError, "cannot convert float NaN to integer")
+            value.run.may_raise(OverflowError, "cannot convert float infinity to integer")
             return value.run.datum("int64", value.run.dataless_floats)
     return builtins.int(*args, **kwargs)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import CodeType, FrameType
 from typing import Any, NoReturn
 
@@ -20,7 +20,7 @@ from ...constraints.contents.outcomes.ranges import CLEAR, Outlook
 from ...constraints.engine.generate import Generator
 from ...constraints.engine.kernels import kernels_of
 from ...constraints.engine.lifting import bounded
-from ...constraints.ir.language import Tensor, Value
+from ...constraints.ir.language import Direction, NumericalError, Tensor, Value
 from ...constraints.ir.program import Node, Origin
 from ...constraints.ir.system import Answer, Condition
 from ...constraints.terms.dims import Dim, Term, evaluate, symbols
@@ -51,6 +51,12 @@ MOST_SKIPPED = 64
 GREATEST = 1 << 20
 """A greater value is not tried: a program that repeats something so often would be run for hours."""
 
+OTHER_ERRORS = RuntimeError, NotImplementedError, IndexError, ValueError, TypeError
+"""The types of errors by which torch may refuse a call where that of the operator is not caught."""
+ERRORS: Mapping[type[Exception], type[Exception]] = {
+    NumericalError: torch.linalg.LinAlgError,  # type: ignore[attr-defined]
+}
+"""torch's own types of errors, by the types of rules that stand for them."""
 NOT_AGAIN = "the program does not do the same when it is run again"
 
 
@@ -259,11 +265,11 @@ class Decisions(Recorder):
         found = next((number for number in numbers if self.truth(eq(term, number))), None)
         return missing(term) if found is None else str(found)
 
-    def _approximate(self, reason: str, where: Formula = True) -> None:
+    def _approximate(self, reason: str, where: Formula = True, may: Direction = "both") -> None:
         """Marks a point outside of any operator as approximate, by a node of its own."""
         self.generator.node = len(self.nodes)
         self.nodes.append(Node("require", (("condition", True),), (), here(self.names)))
-        self.generator.approximate(reason, where=where)
+        self.generator.approximate(reason, may, where)
 
     def hash(self, size: Size, frame: FrameType) -> int:
         """Returns the hash of a key: equal keys have that of the first of them."""
@@ -454,13 +460,60 @@ class Decisions(Recorder):
         rows = lazy(tensor)
         return iterate(rows, frame) if rows is not None else iter(tensor.unbind(0))
 
+    def doubt(self, reason: str, may: Direction = "accept", where: Formula = True) -> None:
+        """Marks a call of no operator as approximate."""
+        noted = len(self.generator.said.notes)
+        self.generator.approximate(reason, may, where)
+        self._raise_if_unsure(noted, ())
+
+    def may_raise(self, error: type[Exception], reason: str) -> None:
+        """Takes both paths where the program would catch an error that a float of the data raises in Python.
+        """
+        if self._catches(error) and not self.datum("bool", self.dataless_floats):
+            raise error(Message.of(reason, self))
+
+    def _raise_if_unsure(self, noted: int, refusals: Iterable[tuple[Formula, type[Exception]]]) -> None:
+        """Takes both paths where the program would catch the refusal of a call, and more than sizes decides
+        whether it is refused: the data, or what approximations leave open, the notes from this number on.
+        """
+        generator, notes = self.generator, self.generator.said.notes
+        doubts = [note for note in notes[noted:] if note.doubts_call and note.reason != SAME_DATA]
+        if not doubts and not refusals:
+            return
+        op, node = self.nodes[-1].op, generator.node
+        unclear = any_of(note.where for note in doubts)
+        refusals = [(where, ERRORS.get(error, error)) for where, error in refusals]
+        types = dict.fromkeys(error for _, error in refusals)
+        if doubts:
+            known = (*types, *(ERRORS.get(error, error) for _, error in generator.errors()))
+            types = dict.fromkeys(known if any(map(self._catches, known)) else OTHER_ERRORS)
+        if not (caught := [*filter(self._catches, types)]):
+            return
+        moved = [note for note in doubts if note.may == "accept"]  # of others the result is inexact, too
+        notes[noted:] = [note for note in notes[noted:] if note not in moved]
+        for error in caught:
+            if not self.truth(any_of((unclear, *(where for where, kind in refusals if kind is error)))):
+                continue
+            for note in moved:
+                self.guessed.append(len(self.nodes))
+                self._approximate(note.reason, note.where, note.may)
+            moved = []
+            if not self.coin():
+                raise error(Message.of(f"{op} is refused for some data, or in a way that is not known", self))
+        generator.node = node
+
+    def _catches(self, error: type[Exception]) -> bool:
+        """Returns whether the program may catch an error of this type."""
+        return is_guarded(type(self).run.__code__, error)
+
     def _raise_if_caught(self, before: int) -> None:
         """Makes the requirements of a call a branch where the program would catch the refusal: one path
         raises torch's exception.
         """
         said = self.generator.said
         fresh = said.constraints[before:]
-        if fresh and is_guarded(type(self).run.__code__, *{constraint.error for constraint in fresh}):
+        types = {ERRORS.get(constraint.error, constraint.error) for constraint in fresh}
+        if fresh and is_guarded(type(self).run.__code__, *types):
             branched = self._seen_constraints > before
             fresh = self.generator.retract(before)
             self.learn_anew()
@@ -475,7 +528,7 @@ class Decisions(Recorder):
                 finally:
                     self._catching = False
                 if not accepted and not (constraint.by_data and self.coin()):
-                    raise constraint.error(Message.of(constraint.reason, self))
+                    raise ERRORS.get(constraint.error, constraint.error)(Message.of(constraint.reason, self))
 
     def _no_ended(self, value: Value) -> None:
         """Checks that no value depends on the iterations of a loop that is over."""

@@ -69,6 +69,8 @@ class _Application:
     call: CallKey
     key: tuple[Any, ...]
     """The key of the call and of what is known of its operands."""
+    notes: int
+    """The number of notes before it."""
     counts: Any = ()
     """How often each operand is repeated."""
     ids: dict[int, Ref] = field(default_factory=dict)
@@ -154,7 +156,7 @@ class Operators(WritingRun):
     def operator(self, spelling: str, args: tuple[Any, ...], kwargs: dict[str, Any], func: Any = None) -> Any:
         """Applies the rule of an operator, records the node and returns the program's result."""
         self._goes_on(spelling, args, kwargs)
-        op = canonical(spelling)
+        op, noted = canonical(spelling), len(self.generator.said.notes)
         if torch.is_autocast_enabled(self.kernels):
             args, kwargs = autocast.cast(self, op, args, kwargs)
         if op not in _SILENT and self._handles_warnings_otherwise():
@@ -174,7 +176,7 @@ class Operators(WritingRun):
             return self._begun(self._repeat(found, call, args), kwargs)
         if op in listed.LISTED and (several := listed.LISTED[op](args, kwargs)) is not None:
             return several
-        application = _Application(op, func, args, kwargs, written, call, key)
+        application = _Application(op, func, args, kwargs, written, call, key, noted)
         for step in _STEPS:
             step(self, application)
         return self._begun(application.lifted, kwargs)
@@ -232,17 +234,23 @@ class Operators(WritingRun):
         if not self.loops.watches:
             generator.take_for_valid()
 
-    def _refuse(self, it: _Application) -> None:
-        """Adds what torch requires of the memory of what is written into, and raises what is caught."""
+    def _require_memory(self, it: _Application) -> None:
+        """Adds what torch requires of the memory of what is written into."""
         if it.written is not None:
             given = (*it.args, *it.kwargs.values())
             into = it.result if it.kwargs.get("out") is not None else None
             require_no_overlap(self, it.op, it.written, it.arguments, given, into)
+
+    def _refuse(self, it: _Application) -> None:
+        """Raises what the program catches."""
         self._raise_if_caught(it.constraints)
+        self._raise_if_unsure(it.notes, self.generator.refusals())
 
     def _keep_answer(self, it: _Application) -> None:
         """Keeps the answer for calls with the same key, where it depends on nothing else."""
         if not self.generator.repeatable or it.counts or (slots := it.call.slots) is None:
+            return
+        if self.generator.refusals():  # what was valid may have been written into when the call comes again
             return
         writes = it.written is not None
         if writes and not (it.args and it.args[0] is it.written and it.call.writes_data(it.written)):
@@ -359,9 +367,10 @@ _STEPS: Final = (
     Operators._lower_operands,
     Operators._take_place,
     Operators._apply_rule,
+    Operators._require_memory,
+    Operators._complete_result,
     Operators._refuse,
     Operators._keep_answer,
-    Operators._complete_result,
     Operators._hand_back,
     Operators._note_writes,
     Operators._finish_node,

@@ -12,7 +12,7 @@ import torch
 
 from ...constraints.engine.generate import Generator, nowhere
 from ...constraints.engine.memory import COPYING, Region, clash, lies_there, meets, require_apart, unsettled
-from ...constraints.engine.overlap import ITERATED, OUT, UNCHECKED, Overlap, refused
+from ...constraints.engine.overlap import APART, ITERATED, SHAPED_FIRST, UNCHECKED, Overlap, refused
 from ...constraints.engine.trying import Undecided
 from ...constraints.ir.language import LOOSE, Layout, Slice, Tensor, Value, tensors
 from ...constraints.ir.program import Node, Origin
@@ -23,7 +23,12 @@ from ..values.symbolic import Memory, SymbolicTensor
 from .fallback import leaves
 from .memory import SHAPING, ViewMemory, is_plain, is_view
 
-_OF_ITSELF: Final = {Overlap.NOTHING: False, Overlap.PART: False, Overlap.ANY: True}
+_OF_ITSELF: Final = {
+    Overlap.NOTHING: False,
+    Overlap.PART: False,
+    Overlap.SOME: False,
+    Overlap.ANY: True,
+}
 """Whether a tensor that is both written and read is refused."""
 
 
@@ -34,16 +39,17 @@ def require_no_overlap(
     arguments: Mapping[str, Any],
     given: tuple[Any, ...],
     into: Value | None = None,
+    place: int = 0,
 ) -> None:
     """Records torch's requirements on the memory that a call writes into.
 
     The call writes in place, where the requirements on the tensor itself are recorded already, or `into` an
-    `out=`, which is the result.
+    `out=`, which is the result at this place among several.
     """
     if isinstance(written, list | tuple):
         parts = into if isinstance(into, tuple) else repeat(into)
-        for one, result in zip(written, parts, strict=False):
-            require_no_overlap(run, op, one, arguments, given, result)
+        for at, (one, result) in enumerate(zip(written, parts, strict=False)):
+            require_no_overlap(run, op, one, arguments, given, result, at)
         return
     generator = run.generator
     if not isinstance(written, SymbolicTensor) or not isinstance(written.value, Tensor):
@@ -67,18 +73,18 @@ def require_no_overlap(
             overlapping = _assigned(generator, written, lies, value, arguments)
         else:
             names = _parameters(arguments, value, tensor is written or out)
-            checked = _strictest([refused(op, name, out) for name in names])
-            region, place = _regions(written.memory, written.value, lies, value)
+            checked = _strictest([refused(op, name, out, place) for name in names])
+            region, other = _regions(written.memory, written.value, lies, value)
             if _itself(lies) is _itself(written.memory):
                 overlapping = _OF_ITSELF.get(checked)
-                if op == "cat" and value.rank == 1:  # vectors without elements are skipped
-                    overlapping = meets(place, place)
+                if op == "stack" or (op == "cat" and value.rank == 1):  # those without elements are skipped
+                    overlapping = meets(other, other)
             elif isinstance(into, Tensor) and op not in ITERATED:
-                overlapping = _resized(generator, checked, region, place, into)
+                overlapping = _resized(generator, checked, region, other, into)
             else:
-                overlapping = _overlapping(generator, checked, region, place)
+                overlapping = _overlapping(generator, checked, region, other)
                 if overlapping is None:
-                    overlapping = _in_cases(generator, checked, region, place)
+                    overlapping = _in_cases(generator, checked, region, other)
         if overlapping is None:
             generator.approximate(
                 f"{op} reads memory that it writes into, which torch may refuse", "accept"
@@ -88,10 +94,11 @@ def require_no_overlap(
             generator.require(negate(overlapping), reason)
         if tensor is written and isinstance(into, Tensor):
             reason = f"{op} reads its `out=` {written.value}, which must have the shape of {into}"
-            if into.rank == written.value.rank:
-                generator.require(_of_one_shape(into, written.value), reason)
-            else:  # resized before it is read: that may leave its elements where they are
-                generator.approximate(reason)
+            fits = _of_one_shape(into, written.value)
+            if op in SHAPED_FIRST:
+                generator.require(fits, reason)
+            elif not run.truth(any_of((fits, overlapping is not None and overlapping))):
+                run.give_up(f"{op} reads its `out=` {written.value} after it has resized it")
 
 
 def _lying(run: Recorder, tensor: torch.Tensor) -> tuple[Memory | None, Value]:
@@ -164,12 +171,14 @@ def _overlapping(
             return False
         case Overlap.ANY:
             return meets(written, read)
-        case Overlap.PART:
+        case Overlap.PART | Overlap.SOME:
             found = clash(written, read, seated)
             if found is None:
                 return None
             cases = (all_of((given, case)) for case in unsettled(written, read, seated))
             unknown = any_of(case for case in cases if _may_hold(generator, case))
+            if checked is Overlap.SOME:
+                return False if found is False and unknown is False else None
             reason = "whether two views are the same depends on their strides along dims of size 1"
             generator.approximate(reason, "accept", unknown)
             return all_of((found, negate(unknown)))
@@ -261,7 +270,7 @@ def _require_apart(generator: Generator, op: str, out: Tensor, result: Value) ->
     fits = isinstance(result, Tensor) and _of_one_shape(result, out) is True
     if op in UNCHECKED:
         return
-    if op in ITERATED or (op in OUT and fits and op != "sort"):
+    if op in ITERATED or (op in APART and fits):
         require_apart(generator, op, out, {})
     elif isinstance(out.layout, tuple) and 0 in out.layout:
         generator.approximate(
@@ -279,7 +288,7 @@ def _parameters(arguments: Mapping[str, Any], value: Tensor, first: bool) -> lis
 
 
 def _strictest(checked: list[Overlap]) -> Overlap:
-    order = (Overlap.UNKNOWN, Overlap.ANY, Overlap.PART, Overlap.NOTHING)
+    order = (Overlap.UNKNOWN, Overlap.ANY, Overlap.PART, Overlap.SOME, Overlap.NOTHING)
     return next(one for one in order if one in checked)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias
 
-from ...ir.language import Shape, Tensor, Value, product
+from ...ir.language import Quotient, Shape, Tensor, Value, product
 from ...ir.program import Node, Ref
 from ...terms.dims import Dim, Term
 from ...terms.formula import Formula, all_of, any_of, eq, le, negate
@@ -28,6 +28,8 @@ class Made:
     """Returns sizes at which two values are surely equal."""
     region: Callable[[int], Formula]
     """Returns the sizes at which a value that the call is given depends on no data."""
+    ratios: Mapping[str, Quotient]
+    """The quotients of sizes among its arguments, which its node leaves out."""
 
     @property
     def op(self) -> str:
@@ -36,7 +38,8 @@ class Made:
 
     def get(self, *names: str) -> Any:
         """Returns the first of these arguments that the call is given, as a value; else None."""
-        found = next((a for a in map(self.node.get, names) if a is not None), None)
+        name = next((name for name in names if self.node.get(name) is not None), "")
+        found = self.ratios.get(name, self.node.get(name))
         return self.values.get(found.id) if isinstance(found, Ref) else found
 
     def ref(self, *names: str) -> int | None:
@@ -147,6 +150,14 @@ def _dropped(made: Made) -> Formula:
     return one_value(made.get("p")) == 1 and made.get("training", "train") is not False
 
 
+def drawn_as(made: Made, number: int) -> Formula:
+    """Returns the sizes at which a chance, which is a number, is 0 or 1, so that each draw is that."""
+    chance = made.get("p")
+    if isinstance(chance, Quotient):
+        return eq(chance.over, chance.under * number)
+    return chance is not None and one_value(chance) == number
+
+
 def _filled(made: Made) -> Formula:
     """All elements are replaced by a value."""
     found, value = truths_of(made.get("mask")), made.ref("value")
@@ -194,6 +205,7 @@ LAWS: Final[Mapping[str, Law]] = {
     **dict.fromkeys(PRODUCTS | QUOTIENTS, _product),
     "pow": _power,
     "dropout": _dropped,
+    "bernoulli": lambda made: any_of((drawn_as(made, 0), drawn_as(made, 1))),
     "masked_fill": _filled,
     "where": _chosen,
     "clamp": _clamped,

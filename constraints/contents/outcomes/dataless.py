@@ -7,9 +7,10 @@ alike. A claim about some data says nothing there.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from ...ir.language import Cases, Tensor, Value, product
+from ...ir.language import Cases, Quotient, Tensor, Value, product
 from ...ir.program import Input, Node, Ref, refs
 from ...terms.dims import Dim, Term, symbols
 from ...terms.equations import Equations
@@ -72,11 +73,14 @@ class Dataless:
         nodes: Sequence[Node],
         data: Container[str],
         certain: Callable[[Formula], bool],
+        ratios: Mapping[int, Mapping[str, Quotient]] = MappingProxyType({}),
     ) -> None:
         self._values, self._inputs, self._nodes = values, inputs, nodes
         self._data = data
         """The sizes that the data decide."""
         self._certain = certain
+        self._ratios = ratios
+        """The quotients of sizes among the arguments of calls, by the number of the call."""
         self._makers: dict[int, Input | tuple[Node, int, int] | Made | None] = {}
         """By reference, the input that a value is, or the call that made it, as `Made` once it is asked for;
         None of a value that is not found.
@@ -247,7 +251,7 @@ class Dataless:
         """Returns the call that made a value; None for inputs."""
         found = self._maker(ref)
         if type(found) is tuple:
-            found = self._makers[ref] = Made(*found, self._values, self.equal, self._whole)
+            found = self._makers[ref] = self._made(*found)
         return found if isinstance(found, Made) else None
 
     def assignment(self, time: int, ref: int) -> Made | None:
@@ -255,7 +259,11 @@ class Dataless:
         node = self._nodes[time]
         if node.op != "setitem" or node.get("input") != Ref(ref):
             return None
-        return Made(node, time, 0, self._values, self.equal, self._whole)
+        return self._made(node, time, 0)
+
+    def _made(self, node: Node, time: int, place: int) -> Made:
+        ratios = self._ratios.get(time, {})
+        return Made(node, time, place, self._values, self.equal, self._whole, ratios)
 
     def _is_by(self, ref: int, ops: Container[str]) -> bool:
         """Returns whether one of these operators made a value."""

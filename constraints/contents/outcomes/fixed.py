@@ -22,7 +22,7 @@ from ..dtypes import INTEGRAL
 from ..enclosures import FUNCTIONS
 from ..masks import COMPARISONS, one_value, truths_of
 from ..values import extremes
-from .constancy import NANS, SPREADS, Made
+from .constancy import NANS, SPREADS, Made, drawn_as
 
 Number: TypeAlias = "int | float | Between | None"
 """What each element is, or the bounds of all; None where there are no elements."""
@@ -648,6 +648,7 @@ LAWS: Final[Mapping[str, Law]] = {
     "div": elementwise(_divided, "input", "other", bounds=True),
     "reciprocal": elementwise(lambda x: _divided(1, x), "input", bounds=True),
     "remainder": elementwise(_rest, "input", "other"),
+    "bernoulli": lambda made, of: ((drawn_as(made, number), number) for number in (0, 1)),
     "pow": elementwise(_power, "input", "exponent", bounds=True),
     "minimum": _rising(_least, "input", "other", exact=True),
     "maximum": _rising(_most, "input", "other", exact=True),

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from itertools import combinations
 from typing import Final
 
-from ...ir.language import Affine, Shape, Tensor, Value
+from ...ir.language import Affine, Number, Shape, Tensor, Value
 from ...ir.program import refs
 from ...terms.formula import Formula, all_of, any_of, ge, lt
 from .constancy import Made
@@ -71,6 +71,8 @@ def _degenerate(program: Dataless, ref: int, depth: int) -> Formula:
     parts = [(one, _matrix(program.value(one))) for one in operands]
     if made.op in _CONSTANT or made.op in _OUTER:
         return True
+    if made.op == "bernoulli":  # with a chance that is not known, which may be 0
+        return type(made.get("p")) is Number
     if made.op in _JOINING:
         return any(_are_one(program, one, other) for one, other in combinations(operands, 2))
     if made.op in _TRIANGLES:
