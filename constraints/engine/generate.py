@@ -1002,6 +1002,8 @@ class Generator:
         """Replaces 0-dim tensors among the arguments by their elements where torch reads them as numbers."""
         for key, value in call.shaped.items():
             sizes = key in call.rule.counts
+            if sizes and type(value) is tuple and key != "output_size" and any(map(_is_no_number, value)):
+                self.refuse(f"{key} must consist of integers, not {value}", TypeError)
             if type(value) is not Tensor or sizes:
                 call.named[key] = self._numbers(value, sizes, key in PER_DIM)
         if call.base == "arange":
@@ -1240,6 +1242,10 @@ def anew(value: Value) -> Value:
     if isinstance(value, Tensor):
         return Tensor(value.shape, value.dtype, value.layout, value.elements)
     return tuple(map(anew, value)) if isinstance(value, tuple) else value
+
+
+def _is_no_number(value: Value) -> bool:
+    return value is None or type(value) in (str, float)
 
 
 def _show(tensor: Tensor) -> str:

@@ -218,13 +218,13 @@ def _sum(repeats: Tensor) -> Dim | None:
 
 
 def roll(
-    c: Context, input: Tensor, shifts: Dim | tuple[Dim, ...], dims: int | tuple[int, ...] = ()
+    c: Context, input: Tensor, shifts: Dim | tuple[Dim, ...], dims: int | tuple[int, ...] | None = ()
 ) -> Tensor:
     """`[*d] -> [*d]`; without dims, over all elements. Of no elements torch rolls along any dim, existing or
     not. Along a dim, two parts of it are concatenated (`cat`) in the other order.
     """
     many = shifts if isinstance(shifts, tuple) else (shifts,)
-    along = dims if isinstance(dims, tuple) else (dims,)
+    along = dims if isinstance(dims, tuple) else () if dims is None else (dims,)
     if len(many) != (len(along) or 1):
         c.refuse(f"roll with {len(many)} shifts along {len(along)} dims")
     there = all_of(chain.from_iterable((ge(d, -input.rank), lt(d, input.rank)) for d in along))

@@ -164,3 +164,21 @@ def test_shapes_and_ranges_are_those_of_python(expression: str) -> None:
     said = checked(given, 10.0, replay=False)
     assert wrongs(said, points, outcomes(given, points)) == []
     assert said.verdict in ("proved", "refined", "refuted")
+
+
+ARGUMENTS = (
+    "x[..., ...]", "x[..., ..., 0]", "x[..., 0, ..., None]", "x[0, ..., ...]", "x[..., None, ...]",
+    "x.to('float32')", "x.to('cpu')", "x.to(int)", "x.to(dtype=float)", "x.sum(dtype=float)",
+    "torch.zeros((n,), dtype=int)", "torch.zeros(n, None)", "torch.zeros((n, 2.0))", "x.view([n, 'a'])",
+    "x.sum((0, None))", "x.roll(1, None)", "F.pad(x, (1, None))", "x.reshape(n, None)", "np.array(x).shape",
+    "np.stack([x, x])", "x.shape + [1]",
+)  # fmt: skip
+"""Calls with arguments of other types than most programs pass."""
+
+
+@pytest.mark.parametrize("call", ARGUMENTS)
+def test_arguments_of_unusual_types(call: str) -> None:
+    body = f"import numpy as np\ndef f(x):\n    n = x.shape[0]\n    k = {call}\n    return x\n"
+    given = Program.of("found", body, "x: float32[n, m]", ("n >= 0", "m >= 0"))
+    points = [{"n": n, "m": m} for n in range(3) for m in range(3)]
+    assert wrongs(checked(given, 5.0, replay=False), points, outcomes(given, points)) == []

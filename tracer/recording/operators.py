@@ -113,7 +113,17 @@ class Operators(WritingRun):
         spelling, is_special = _spelled(func)
         if is_special:
             return self._special(func, args, kwargs)
+        if spelling == "to":
+            self._require_device(args[1] if len(args) > 1 else kwargs.get("device"))
         return self.operator(spelling, args, kwargs, func)
+
+    def _require_device(self, name: Any) -> None:
+        """Requires that a text names a device: `x.to("float32")` is refused."""
+        if type(name) is str:
+            try:
+                torch.device(name)
+            except RuntimeError as error:
+                self.require(False, str(error))
 
     def _special(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Returns the result of a torch function that is no operator, or one in another form."""

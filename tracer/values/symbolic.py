@@ -818,7 +818,7 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
     "__int__": as_int,
     "__index__": index,
     "__float__": lambda run, x: float(item(run, x)),
-    "__array__": lambda run, x, *args, **options: run.give_up("NumPy needs the elements of a tensor"),
+    "numpy": lambda run, x, **options: run.give_up("NumPy needs the elements of a tensor"),
     "__hash__": lambda run, x: id(x),
     "__repr__": lambda run, x, **options: f"SymbolicTensor({x.value})",
     "__format__": lambda run, x, spec: f"SymbolicTensor({x.value})",
