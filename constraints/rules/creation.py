@@ -6,10 +6,11 @@ from math import factorial
 from typing import Any, cast
 
 from ..engine.generate import RuleFunction
-from ..ir.language import Context, Number, Quotient, Shape, Tensor, Value, product
+from ..ir.language import Context, Number, Proportion, Quotient, Shape, Tensor, Value, product
 from ..terms.dims import Dim, Term, maximum, minimum
 from ..terms.formula import all_of, any_of, eq, ge, gt, le, lt
 from .common import DEFAULTS, axis, category, channels_last, contiguous_strides, promote, rank_is
+from .numbers import less
 from .rounding import steps
 from .strides import preserved
 
@@ -201,6 +202,13 @@ def arange(c: Context, start: Any = 0, end: Any = None, step: Any = 1, dtype: st
     start, end, step = (_whole(n) for n in bounds)
     dtype = dtype or ("int64" if all(kind(n) in ("int64", "bool") for n in bounds) else "float32")
     if any(isinstance(n, Number | Tensor) for n in (start, end, step)):
+        up, down = less(0, step), less(step, 0)
+        forth, back = less(start, end, or_equal=True), less(end, start, or_equal=True)
+        if up is not None and down is not None and forth is not None and back is not None:
+            same_way = any_of((all_of((up, forth)), all_of((down, back))))
+            c.require(same_way, f"{end} cannot be reached from {start} by {step}")
+        elif any(isinstance(n, Quotient | Proportion) for n in bounds):
+            c.approximate("whether a range of floats goes on is not followed", "accept")
         return Tensor((c.fresh("arange", 0, None),), dtype)
     size = steps(c, start, end, step)
     if dtype == "int64" and any(isinstance(n, float) for n in bounds) and not c.since(2, 14):
