@@ -1002,7 +1002,7 @@ class Generator:
         """Replaces 0-dim tensors among the arguments by their elements where torch reads them as numbers."""
         for key, value in call.shaped.items():
             sizes = key in call.rule.counts
-            if sizes and type(value) is tuple and key != "output_size" and any(map(_is_no_number, value)):
+            if sizes and type(value) is tuple and key != "output_size" and not _are_integers(value):
                 self.refuse(f"{key} must consist of integers, not {value}", TypeError)
             if type(value) is not Tensor or sizes:
                 call.named[key] = self._numbers(value, sizes, key in PER_DIM)
@@ -1244,8 +1244,10 @@ def anew(value: Value) -> Value:
     return tuple(map(anew, value)) if isinstance(value, tuple) else value
 
 
-def _is_no_number(value: Value) -> bool:
-    return value is None or type(value) in (str, float)
+def _are_integers(sizes: tuple[Value, ...]) -> bool:
+    """Returns whether no size is None, a float or a text; `x.view(dtype)` is given the name of one alone."""
+    wrong = [n for n in sizes if n is None or type(n) in (str, float)]
+    return not wrong or (len(sizes) == 1 and type(sizes[0]) is str)
 
 
 def _show(tensor: Tensor) -> str:
