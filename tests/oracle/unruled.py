@@ -72,7 +72,7 @@ REASONS: Final[dict[str, str]] = {
     """,
     "only called by old programs": "_cast_* __complex__ __long__ __nonzero__ __div__ __idiv__",
     "access to the data of a tensor, or to their location": """
-        apply_ map2_ numpy const_data_ptr data_ptr untyped_storage is_set_to is_distributed _is_view from_file
+        apply_ map2_ const_data_ptr data_ptr untyped_storage is_set_to is_distributed _is_view from_file
         _copy_from* _reshape_from_tensor _resize_output* _print
     """,
     "an iteration until its data are good enough": "lobpcg",
