@@ -1,12 +1,16 @@
-"""Whether eager PyTorch runs a program of one tensor, for tests of claims about the size of that tensor."""
+"""Runs of programs by eager PyTorch, for tests of claims about sizes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
+
+from benchmarks.fuzz.comparing import checked, wrongs
+from benchmarks.fuzz.eager import outcomes
+from benchmarks.fuzz.program import Program, Sizes
 
 REFUSALS = (RuntimeError, ValueError, IndexError, TypeError)
 
@@ -18,3 +22,10 @@ def runs(target: Callable[[Tensor], Any], size: int, x: Tensor | None = None) ->
     except REFUSALS:
         return False
     return True
+
+
+def agreed(program: Program, points: Sequence[Sizes], seconds: float = 10.0) -> str:
+    """Returns the verdict on a program, without a replay, and fails where an eager run contradicts it."""
+    said = checked(program, seconds, replay=False)
+    assert wrongs(said, points, outcomes(program, points)) == []
+    return said.verdict

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from eager_runs import agreed
 
-from benchmarks.fuzz.comparing import checked, wrongs
-from benchmarks.fuzz.eager import outcomes
 from benchmarks.fuzz.program import Program
 
 WHOLE = (
@@ -53,25 +52,17 @@ POINTS = [{"n": n, "m": m} for n in range(14) for m in (0, 1, 2, 3, 5)]
 
 @pytest.mark.parametrize("expression", WHOLE)
 def test_integers_are_those_of_python(expression: str) -> None:
-    used = program(expression, "x.new_zeros(abs(k))")
-    said = checked(used, 10.0, replay=False)
-    assert wrongs(said, POINTS, outcomes(used, POINTS)) == []
-    assert said.verdict == "proved"
+    assert agreed(program(expression, "x.new_zeros(abs(k))"), POINTS) == "proved"
 
 
 @pytest.mark.parametrize("expression", REFUSED)
 def test_errors_of_numbers_are_those_of_python(expression: str) -> None:
-    unused = program(expression, "x")
-    said = checked(unused, 10.0, replay=False)
-    assert wrongs(said, POINTS, outcomes(unused, POINTS)) == []
-    assert said.verdict in ("refined", "refuted")
+    assert agreed(program(expression, "x"), POINTS) in ("refined", "refuted")
 
 
 @pytest.mark.parametrize("expression", TRIED)
 def test_nothing_is_claimed_of_other_arithmetic(expression: str) -> None:
-    unused = program(expression, "x")
-    points = POINTS[::4]
-    assert wrongs(checked(unused, 5.0, replay=False), points, outcomes(unused, points)) == []
+    agreed(program(expression, "x"), POINTS[::4], 5.0)
 
 
 CALLS = ("x * k", "x + k", "x > k", "k * x", "x.clamp(k)", "x.new_full((2,), k)", "x ** k")
@@ -80,10 +71,8 @@ CALLS = ("x * k", "x + k", "x > k", "k * x", "x.clamp(k)", "x.new_full((2,), k)"
 @pytest.mark.parametrize("call", CALLS)
 def test_operators_refuse_integers_of_more_than_64_bits(call: str) -> None:
     for expression in ("2 ** 64", "-(2 ** 63) - 1", "2 ** 63 - 1"):
-        used = program(expression, call)
-        said = checked(used, 10.0, replay=False)
-        assert wrongs(said, POINTS[::9], outcomes(used, POINTS[::9])) == []
-        assert said.verdict == ("proved" if expression == "2 ** 63 - 1" else "refuted")
+        verdict = agreed(program(expression, call), POINTS[::9])
+        assert verdict == ("proved" if expression == "2 ** 63 - 1" else "refuted")
 
 
 INDICES = {
@@ -105,7 +94,7 @@ def test_tensors_in_place_of_integers(made: str, call: str) -> None:
     body = f"def f(x):\n    n = x.shape[0]\n    t = {INDICES[made]}\n    k = {call}\n    return x\n"
     given = Program.of("found", body, "x: float32[n]", ("n >= 0",))
     points = [{"n": n} for n in range(5)]
-    assert wrongs(checked(given, 5.0, replay=False), points, outcomes(given, points)) == []
+    agreed(given, points, 5.0)
 
 
 OF_SHAPES = (
@@ -161,9 +150,7 @@ def test_shapes_and_ranges_are_those_of_python(expression: str) -> None:
     )
     given = Program.of("found", body, "x: float32[n, m]; y: float32[l]", ("n >= 0", "m >= 0", "l >= 0"))
     points = [{"n": n, "m": m, "l": k} for n in range(5) for m in (0, 1, 2, 3, 5) for k in (1, 3)]
-    said = checked(given, 10.0, replay=False)
-    assert wrongs(said, points, outcomes(given, points)) == []
-    assert said.verdict in ("proved", "refined", "refuted")
+    assert agreed(given, points) in ("proved", "refined", "refuted")
 
 
 ARGUMENTS = (
@@ -181,4 +168,4 @@ def test_arguments_of_unusual_types(call: str) -> None:
     body = f"import numpy as np\ndef f(x):\n    n = x.shape[0]\n    k = {call}\n    return x\n"
     given = Program.of("found", body, "x: float32[n, m]", ("n >= 0", "m >= 0"))
     points = [{"n": n, "m": m} for n in range(3) for m in range(3)]
-    assert wrongs(checked(given, 5.0, replay=False), points, outcomes(given, points)) == []
+    agreed(given, points, 5.0)
