@@ -121,9 +121,9 @@ def _power(a: Interval, exponent: int) -> Interval:
 
 def _quotient(a: Interval, b: Interval) -> Interval:
     """For b >= 1, floor(a / b) grows with a, and with b where a < 0, falls with b where a >= 0: extreme at
-    corners.
+    corners. The interval of b is empty where conditions contradict each other.
     """
-    if b[0] < 1:
+    if not 1 <= b[0] <= b[1]:
         return EVERYTHING
     corners = [_floor(x, y) for x in a for y in b]
     return min(corners), max(corners)

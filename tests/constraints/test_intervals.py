@@ -34,6 +34,15 @@ def test_multiples_of_what_is_known_are_taken_away(known: str, dim: str, sure: b
     assert bounds.at_least(parse_dim(dim), 0) is sure
 
 
+@pytest.mark.parametrize("dim", ["a//k", "a % k", "a//(2*k - 1)", "isqrt(k)", "a//isqrt(k)", "a//max(k, 1)"])
+def test_what_contradicts_itself_bounds_nothing_or_anything(dim: str) -> None:
+    """No value of k is left, and so none to divide by."""
+    bounds = Bounds({"a": (0, inf), "k": (0, inf)})
+    bounds.learn(parse_formula("k >= 1"))
+    bounds.learn(parse_formula("k <= 0"))
+    assert bounds.at_least(parse_dim(dim), 0) in (True, False) and bounds.contradict()
+
+
 @st.composite
 def sums(draw: st.DrawFn) -> Dim:
     a, b, k = map(sym, "abk")
