@@ -74,13 +74,7 @@ def symbolic_float(*args: Any, **kwargs: Any) -> Any:
 def _sqrt(x: Any, /) -> Any:
     """Returns `math.sqrt`; for a size, a float that remembers its square."""
     value = x.as_float() if type(x) is Size else x
-    if type(value) is not Real:
-        return PLAIN["math", "sqrt"](x)
-    if value < 0:
-        raise ValueError("math domain error")
-    if value.ratio and value.ratio[1] == 1:
-        return value.root()
-    return value.through(PLAIN["math", "sqrt"], ("<", 0.0))
+    return value.root() if type(value) is Real else PLAIN["math", "sqrt"](x)
 
 
 @hands_on

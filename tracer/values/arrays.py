@@ -141,9 +141,7 @@ def _real_function(name: str, undefined: tuple[Comparison, float]) -> Callable[[
         how, limit = undefined
         if value._compare(limit, how):
             raise _NotFollowed
-        if name == "sqrt" and value.ratio and value.ratio[1] == 1:
-            return value.root()
-        return value.through(lambda v: float(function(v)), undefined)
+        return value.root() if name == "sqrt" else value.through(lambda v: float(function(v)), undefined)
 
     return call
 

@@ -696,10 +696,13 @@ class Real(torch.SymFloat):
             rise = rise.where(lambda x: PLAIN[how](x, limit) == (how == ">"), how != ">")
         return Real(self.run, None, lambda: function(compute()), rise=rise and rise.then(function))
 
-    def root(self) -> Real:
-        """Returns the square root of a float that is a dim, and not negative."""
-        assert self.ratio is not None
-        n, _ = self.ratio
+    def root(self) -> Any:
+        """Returns the square root; that of a dim remembers its square. Raises ValueError below 0."""
+        n, divisor = self.ratio or (0, 0)
+        if divisor != 1:
+            return self.through(math.sqrt, ("<", 0.0))
+        if self < 0:
+            raise ValueError("math domain error")
         rise = self.rise and self.rise.where(lambda x: x >= 0, True).then(math.sqrt)
         found = dims.exact_root(n)
         if found is not None:
