@@ -1246,8 +1246,12 @@ def anew(value: Value) -> Value:
 
 def _are_integers(sizes: tuple[Value, ...]) -> bool:
     """Returns whether no size is None, a float or a text; `x.view(dtype)` is given the name of one alone."""
-    wrong = [n for n in sizes if n is None or type(n) in (str, float)]
+    wrong = [n for n in sizes if n is None or type(n) in (str, float) or _is_fraction(n)]
     return not wrong or (len(sizes) == 1 and type(sizes[0]) is str)
+
+
+def _is_fraction(value: Value) -> bool:
+    return isinstance(value, Number) and value.kind in ("float", "complex")
 
 
 def _show(tensor: Tensor) -> str:

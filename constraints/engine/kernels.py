@@ -129,9 +129,11 @@ def dtype_of(named: Mapping[str, Any], result: Any) -> str | None:
 def kind_of(op: str, dtype: str | None, named: Mapping[str, Any]) -> str:
     """Returns the operator, and what is of another dtype in the call: tensors, and numbers that are operands.
 
-    With `>` where the call has no tensors, or asks for a dtype: then its result is of the dtype.
+    With `>` where the dtype is that of the result alone: the call asks for it, has no tensors, or has one to
+    make another like it.
     """
-    if type(named.get("dtype")) is str or next(tensors((*named.values(),)), None) is None:
+    asks = type(named.get("dtype")) is str or op.endswith("_like")
+    if asks or next(tensors((*named.values(),)), None) is None:
         return f"{op}>"
     others = set()
     for name, value in named.items():

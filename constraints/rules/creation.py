@@ -6,7 +6,7 @@ from math import factorial
 from typing import Any, cast
 
 from ..engine.generate import RuleFunction
-from ..ir.language import Context, Number, Proportion, Quotient, Shape, Tensor, Value, product
+from ..ir.language import Context, Number, Proportion, Quotient, Shape, Slice, Tensor, Value, product
 from ..terms.dims import Dim, Term, maximum, minimum
 from ..terms.formula import all_of, any_of, eq, ge, gt, le, lt
 from .common import DEFAULTS, axis, category, channels_last, contiguous_strides, promote, rank_is
@@ -177,6 +177,9 @@ def _nested(c: Context, data: Value) -> tuple[Shape, list[Value]]:
         if isinstance(data, Tensor):
             told = f"only a tensor of one element counts as a number, not {data}"
             c.require(eq(data.numel, 1), told, ValueError)
+        elif data is None or isinstance(data, str | Slice):
+            error = TypeError if isinstance(data, str) else RuntimeError
+            c.refuse(f"a tensor is made of numbers, not of {data}", error)
         return (), [data]
     parts = [_nested(c, part) for part in data]
     if any(shape != parts[0][0] for shape, _ in parts):

@@ -19,7 +19,7 @@ from typing import Any, Final
 from ..engine.generate import Rule, RuleFunction
 from ..engine.memory import dense as lies_dense
 from ..engine.memory import is_contiguous
-from ..ir.language import Context, Layout, Number, Shape, Tensor, Value, product
+from ..ir.language import Context, Dyn, Layout, Number, Shape, Tensor, Value, product
 from ..terms.dims import Dim, Term
 from ..terms.formula import Formula, all_of, any_of, eq, ge, le, lt, negate
 from .common import (
@@ -741,10 +741,13 @@ CONVERSIONS: Final[Mapping[str, str]] = MappingProxyType(
         "short": "int16",
     }
 )
-LEGACY_TYPES: Final[Mapping[str, str]] = MappingProxyType(
-    {f"{name.capitalize()}Tensor": dtype for name, dtype in CONVERSIONS.items()}
-    | {"BFloat16Tensor": "bfloat16"}
+TENSOR_TYPES: Final[Mapping[str, str]] = MappingProxyType(
+    {f"{name.capitalize()}Tensor": dtype for name, dtype in CONVERSIONS.items() if name[0] != "c"}
+    | {f"Complex{name}Tensor": f"complex{n}" for name, n in (("Half", 32), ("Float", 64), ("Double", 128))}
+    | {f"UInt{n}Tensor": f"uint{n}" for n in (16, 32, 64)}
+    | {"BFloat16Tensor": "bfloat16", "CharTensor": "int8", "Tensor": "float32"}
 )
+"""The dtypes of torch's types of tensors, by their names."""
 CHANNELS_LAST: Final[Mapping[str, tuple[int, ...]]] = MappingProxyType(
     {"channels_last": (0, 2, 3, 1), "channels_last_3d": (0, 2, 3, 4, 1)}
 )
@@ -817,9 +820,12 @@ def to_copy(c: Context, input: Tensor, dtype: str | None = None, memory_format: 
 def type(c: Context, input: Tensor, dtype: str | None = None, non_blocking: Value = False) -> Value:
     """[*a] -> dtype[*a]; without a dtype, the name of the tensor's type."""
     if dtype is None:
-        return f"torch.{input.dtype}"
-    name = dtype.rpartition(".")[2].rstrip("'>")  # `torch.float64`, `<class 'torch.DoubleTensor'>`
-    return convert(c, input, LEGACY_TYPES.get(name, name))
+        return next((f"torch.{name}" for name, kind in TENSOR_TYPES.items() if kind == input.dtype), Dyn)
+    name = dtype.rpartition(".")[2].rstrip("'>")  # a dtype, `torch.DoubleTensor`, `<class 'torch.Tensor'>`
+    found = TENSOR_TYPES.get(name, name)
+    if found not in DTYPES:
+        c.refuse(f"invalid type: {dtype!r}", ValueError)
+    return convert(c, input, found)
 
 
 def type_as(c: Context, input: Tensor, other: Tensor) -> Tensor:

@@ -11,6 +11,7 @@ from typing import Any
 
 from ..contents.shaping import from_front
 from ..engine.memory import require_apart
+from ..ir.dtypes import category
 from ..ir.language import Affine, Context, Dyn, Ellipses, Layout, Number, Shape, Slice, Tensor, Value
 from ..terms.dims import Dim, Term, ceildiv, maximum, minimum
 from ..terms.formula import And, Compare, Formula, Or, all_of, any_of, eq, ge, le, lt, negate
@@ -327,9 +328,10 @@ def _bound(c: Context, bound: Value) -> Dim | Number | None:
     """A bound of a slice, if it is known."""
     if bound is None or isinstance(bound, int | Term):
         return bound
-    if isinstance(bound, Number | Tensor):
+    whole = isinstance(bound, Tensor) and category(bound.dtype or "int64") <= 1
+    if whole or (isinstance(bound, Number) and bound.kind in ("bool", "int")):
         return UNKNOWN
-    c.refuse(f"the bounds of a slice must be integers, and {bound} is not one")
+    c.refuse(f"the bounds of a slice must be integers, and {bound} is not one", TypeError)
 
 
 def _mask_part(c: Context, shape: Shape, true: Dim, source: Iterator[tuple[Dim, Dim | None]]) -> Picked:

@@ -158,7 +158,18 @@ ARGUMENTS = (
     "x.to('float32')", "x.to('cpu')", "x.to(int)", "x.to(dtype=float)", "x.sum(dtype=float)",
     "torch.zeros((n,), dtype=int)", "torch.zeros(n, None)", "torch.zeros((n, 2.0))", "x.view([n, 'a'])",
     "x.sum((0, None))", "x.roll(1, None)", "F.pad(x, (1, None))", "x.reshape(n, None)", "np.array(x).shape",
-    "np.stack([x, x])", "x.shape + [1]",
+    "np.stack([x, x])", "x.shape + [1]", "torch.zeros(n, device='float32')", "x.to(device='nope')",
+    "torch.empty_like(x, device='gpu')", "x.type('float32')", "x.type(float)",
+    "x.type(dtype='torch.FooTensor')", "x.type('torch.mps.FloatTensor')", "x.type(torch.sparse.FloatTensor)",
+    "x.type('torch.ComplexFloatTensor')", "x.type(x.int().type())", "x.type(torch.Tensor).type()",
+    "x.view(3 if x.type() == 'torch.FloatTensor' else -1)",
+    "x.view(3 if 'Long' in torch.arange(n).type() else -1)",
+    "x.view(3 if x.is_same_size(torch.zeros(3)) else -1)", "torch.tensor([n, None])",
+    "torch.tensor([n, 'a'])", "torch.tensor(slice(n))", "torch.tensor([1j, n])",
+    "torch.tensor([True, n, 1.5])", "x.new('a')", "x.new_tensor([n, 'a'])", "torch.rand_like(x.long())",
+    "torch.ones(2, n / 1)", "x.expand(2, 1, n / 1)", "x.repeat(1, n / 1)", "torch.ones(n, 2.0)", "x[: n / 2]",
+    "x[1 :: n ** 0.5]", "x[: x.sum().item()]", "x[: torch.tensor(1.5)]", "x[: torch.tensor(n)]",
+    "x.shape[: n / 2]", "x[slice(0, n / 2)]", "x[True:]", "x['a':]",
 )  # fmt: skip
 """Calls with arguments of other types than most programs pass."""
 

@@ -253,6 +253,21 @@ def test_what_depends_on_data_is_no_internal_error() -> None:
     assert Code.NOT_REPLAYED in codes
 
 
+@pytest.mark.parametrize("device", ["cuda", "xpu"])
+@pytest.mark.parametrize("spec, verdict", [
+    ("x: [b, 4]", "proved"), ("x: [b, 3]", "refuted"), ("x: [b, c]", "refined"),
+])
+def test_a_device_that_this_machine_lacks_is_no_defect(device: str, spec: str, verdict: str) -> None:
+    def moves(x: Tensor) -> Tensor:
+        made = torch.zeros(4, device=device).to(f"{device}:0") + getattr(torch.ones(1), device)()
+        return x.to(device) + made.to(torch.device(device))
+
+    report = check(moves, spec)
+    codes = {f.code for f in report.findings}
+    assert report.verdict == verdict and Code.INTERNAL_ERROR not in codes
+    assert Code.NOT_REPLAYED in codes or torch.get_device_module(device).is_available()
+
+
 # ---- bad input
 
 

@@ -91,6 +91,7 @@ class Mode(TorchFunctionMode):
             self.run.give_up(f"a constant of {_elements(args, kwargs)} elements is made")
         if name in ABOUT_DATA and args and args[0].is_meta:
             return self.run.call(func, (self.run.lifted(args[0]), *args[1:]), kwargs)
+        func, args, kwargs = _on_this_machine(func, name, args, kwargs)
         result = func(*args, **kwargs)
         return self.run.made(result, frame_above(1)) if name in _MAKING else result
 
@@ -141,6 +142,31 @@ class Constructors(DispatchMode):
             return func(*args, **kwargs)
 
 
+def _on_this_machine(func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> tuple[Any, Any, Any]:
+    """Returns a call, with the CPU in the place of a device that this machine does not have: constants have
+    the same sizes and elements there.
+    """
+    if name in _MOVES and is_absent(name):
+        return torch.Tensor.cpu, args[:1], {}
+    if name == "to" and len(args) > 1 and is_absent(args[1]):
+        args = args[0], _CPU, *args[2:]
+    return func, args, {**kwargs, "device": _CPU} if is_absent(kwargs.get("device")) else kwargs
+
+
+def is_absent(device: Any) -> bool:
+    """Returns whether a device, or the name of one, is of a type that this machine does not have."""
+    if type(device) is str:
+        device = device.partition(":")[0]
+    elif type(device) is torch.device:
+        device = device.type
+    return device in _DEVICES and not torch.get_device_module(device).is_available()
+
+
+_CPU: Final = torch.device("cpu")
+_MOVES: Final = frozenset({"cuda", "xpu"})
+"""Methods of tensors that are names of devices."""
+_DEVICES: Final = frozenset({"cuda", "xpu", "mps", "mtia"})
+"""The types of devices that torch knows by itself, beside the CPU."""
 _EMPTY: Final = torch.ops.aten.empty.memory_format
 _FOR_LISTS: Final = "torch.foreach"
 """The module, since torch 2.15, of functions in Python that call operators on lists, with names of others."""

@@ -6,6 +6,7 @@ A call whose rule has answered before is repeated. Any other one goes through `_
 from __future__ import annotations
 
 import functools
+import re
 import time
 import warnings
 from collections.abc import Iterator, Mapping
@@ -49,6 +50,7 @@ _SILENT = frozenset(
 )
 """Operators whose kernels never warn, whatever the sizes are."""
 _WHERE = torch.Tensor.where
+_TENSOR_TYPE: Final = re.compile(r"torch\.((cuda|xpu|sparse)\.)?\w*Tensor")
 _ACCESS = frozenset({"__get__", "__set__", "__delete__"})
 """The names of functions that read, write and delete attributes."""
 _MAKES_TENSORS = frozenset("add div divide floor_divide mul multiply sub subtract true_divide".split())
@@ -113,17 +115,25 @@ class Operators(WritingRun):
         spelling, is_special = _spelled(func)
         if is_special:
             return self._special(func, args, kwargs)
-        if spelling == "to":
-            self._require_device(args[1] if len(args) > 1 else kwargs.get("device"))
+        first = args[1] if len(args) > 1 else None
+        device = (spelling == "to" and first) or kwargs.get("device")
+        if type(device) is str:
+            self._require_device(device)
+        if spelling == "type":
+            self._require_type(first or kwargs.get("dtype"))
         return self.operator(spelling, args, kwargs, func)
 
-    def _require_device(self, name: Any) -> None:
+    def _require_device(self, name: str) -> None:
         """Requires that a text names a device: `x.to("float32")` is refused."""
-        if type(name) is str:
-            try:
-                torch.device(name)
-            except RuntimeError as error:
-                self.require(False, str(error))
+        try:
+            torch.device(name)
+        except RuntimeError as error:
+            self.require(False, str(error))
+
+    def _require_type(self, given: Any) -> None:
+        """Requires that a text names a type of tensors, and that a type of Python's is none of numbers."""
+        if type(given) is type or (type(given) is str and _TENSOR_TYPE.fullmatch(given) is None):
+            self.require(False, f"invalid type: {getattr(given, '__name__', given)!r}", ValueError)
 
     def _special(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Returns the result of a torch function that is no operator, or one in another form."""

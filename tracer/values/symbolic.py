@@ -50,6 +50,7 @@ class Sizes(tuple[Any, ...]):
             result = result * n
         return result
 
+    @hands_on
     def __getitem__(self, key: Any) -> Any:
         found = tuple.__getitem__(self, key)
         return Sizes(found) if type(key) is slice else found
@@ -797,7 +798,7 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
     "element_size": lambda run, x: x.dtype.itemsize,
     "get_device": lambda run, x: -1,
     "result_type": result_type,
-    "is_same_size": lambda run, x, y: shape(run, x) == shape(run, y),
+    "is_same_size": lambda run, x, y: shape(run, x) == y.shape,
     "is_inference": lambda run, x: False,
     "is_conj": lambda run, x: False,
     "is_neg": lambda run, x: False,

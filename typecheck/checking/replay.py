@@ -343,9 +343,14 @@ def _device(target: Any) -> Any:
     return torch.device("cpu")
 
 
+ABSENT = (
+    "torch not compiled with", "not linked with support for", "cannot initialize cuda", "no nvidia driver",
+    "cannot access accelerator",
+)
+"""Words of an error that says that this machine has no such device."""
 OTHERS = (
     "allocate", "out of memory", "not implemented for", "fake tensor", "faketensor", "tensor subclasses",
-    "data pointer",
+    "data pointer", *ABSENT,
 )
 """Words of an error that was raised for another reason than sizes."""
 
