@@ -156,7 +156,9 @@ def _cut(call: PlacedCall, ends: Sequence[Tensor | None], greatest: bool) -> Ten
     found = _held(call, _at(call, {"input": low}), _at(call, {"input": high}), greatest)
     if infinite is False or found is None:
         return found
-    beside = _beside_infinity(call, call.args["input"]) if greatest else None
+    least = pieces_of(of(low), ())
+    begins = least is not None and not any(p.term is None or is_infinite(p) for p in least.pieces)
+    beside = _beside_infinity(call, call.args["input"]) if greatest and begins else None
     other = call.single(Pieces((beside or _between(-(1 << 63), (1 << 63) - 1),)))
     return call.either(((negate(infinite), found), (infinite, other)))
 

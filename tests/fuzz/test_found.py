@@ -110,6 +110,14 @@ FOUND: dict[str, tuple[str, str, Sizes]] = {
         "F.adaptive_avg_pool1d(x[..., 0][None], 1 - len(x) // 2).view(x.shape[2] % 3, -1)",
         "x: float32[a, b, c]", {"a": 0, "b": 2, "c": 1},
     ),
+    "a product that halves do not hold": (
+        "torch.ones(500, 2)[: int((torch.arange(len(x)).clamp(1, 2).prod().half() * 4).long())]",
+        "x: float32[a]", {"a": 17},
+    ),
+    "integers that are infinite halves, all of them": (
+        "torch.ones(500, 2)[: int((torch.arange(20000, 20001 + len(x)).half() * 4).long().max())]",
+        "x: float32[a]", {"a": 3},
+    ),
     "an item of one element copied": ("torch.zeros(3).copy_(x.item())", "x: float32[a]", {"a": 1}),
 }  # fmt: skip
 """An expression, its inputs, and the sizes at which it was judged wrongly."""

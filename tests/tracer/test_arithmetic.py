@@ -169,14 +169,19 @@ ARGUMENTS = (
     "torch.tensor([True, n, 1.5])", "x.new('a')", "x.new_tensor([n, 'a'])", "torch.rand_like(x.long())",
     "torch.ones(2, n / 1)", "x.expand(2, 1, n / 1)", "x.repeat(1, n / 1)", "torch.ones(n, 2.0)", "x[: n / 2]",
     "x[1 :: n ** 0.5]", "x[: x.sum().item()]", "x[: torch.tensor(1.5)]", "x[: torch.tensor(n)]",
-    "x.shape[: n / 2]", "x[slice(0, n / 2)]", "x[True:]", "x['a':]",
+    "x.shape[: n / 2]", "x[slice(0, n / 2)]", "x[True:]", "x['a':]", "torch.tensor(range(n)).view(2)",
+    "torch.tensor(range(n, 0, -2)).view(1)", "x.new_tensor(range(n)).view(2)",
+    "x.new_tensor(np.zeros((n, 3)))", "x.new_tensor(collections.deque([n, 1]))",
+    "x[collections.deque([0, 1])]", "x[bytearray(1)]", "x[np.array([0, 1])]",
+    "x.masked_fill(x > 0, np.float32(2))",
 )  # fmt: skip
 """Calls with arguments of other types than most programs pass."""
 
 
 @pytest.mark.parametrize("call", ARGUMENTS)
 def test_arguments_of_unusual_types(call: str) -> None:
-    body = f"import numpy as np\ndef f(x):\n    n = x.shape[0]\n    k = {call}\n    return x\n"
+    head = "import collections\nimport numpy as np\ndef f(x):\n    n = x.shape[0]\n"
+    body = f"{head}    k = {call}\n    return x\n"
     given = Program.of("found", body, "x: float32[n, m]", ("n >= 0", "m >= 0"))
     points = [{"n": n, "m": m} for n in range(3) for m in range(3)]
     agreed(given, points, 5.0)

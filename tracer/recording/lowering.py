@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import numbers
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import torch
@@ -53,7 +53,7 @@ class Lowering(RealTensors):
             _, known, ref = self.real_tensor(value)
             ids[id(known)] = ref
             return known
-        if isinstance(value, list | tuple):
+        if isinstance(value, Sequence) and not isinstance(value, str | bytes):
             return tuple([self.lower(v, ids) for v in value])
         if type(value) is Real:
             parts = value.ratio or (value.near and (value.near.p, value.near.q))
@@ -75,6 +75,8 @@ class Lowering(RealTensors):
             return int(value)
         if isinstance(value, numbers.Real):
             return float(value)
+        if callable(into := getattr(value, "tolist", None)) and not isinstance(value, type):  # of NumPy
+            return self.lower(into(), ids)
         return str(value)
 
     def argument(self, value: Any, ids: Mapping[int, Ref | OperandSlot]) -> Any:

@@ -19,7 +19,7 @@ from ..host.tensors import CALLS_WITH_OVERRIDES, DispatchMode, overrides_off
 from ..patches.integers import ARRAYS
 from ..values.numbers import Real, Size, returned
 from ..values.random import is_drawn
-from ..values.sequences import SEVERAL, Repeated
+from ..values.sequences import SEVERAL, Repeated, SizeRange
 from ..values.symbolic import ABOUT_DATA, RowSizes, SymbolicTensor
 from .lowering import NUMBERS
 from .operators import Operators
@@ -58,7 +58,8 @@ class Mode(TorchFunctionMode):
                 return func.__wrapped__(*args, **kwargs)
         if self.run.overwritten:
             args, kwargs = self.run.present(args), self.run.present(kwargs)
-        if _is_symbolic(args) or (kwargs and _is_symbolic(kwargs.values())):
+        ranged = func in _TAKE_RANGES and args and type(args[0]) is SizeRange
+        if ranged or _is_symbolic(args) or (kwargs and _is_symbolic(kwargs.values())):
             if not _NEVER_OVERRIDE.issuperset(types) and (kinds := [*filter(_overrides, types)]):
                 return self._overridden(kinds, func, args, kwargs)
             return self.run.call(func, args, kwargs)
@@ -195,6 +196,7 @@ def _elements(args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
 
 
 _SYMBOLIC = frozenset({SymbolicTensor, Repeated, RowSizes, Size, Real, *SEVERAL, *ARRAYS})
+_TAKE_RANGES: Final = frozenset({torch.tensor, torch.as_tensor})
 
 
 def _is_symbolic(arguments: Any) -> bool:

@@ -7,7 +7,7 @@ other way about; so nobody has to know how many there are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import torch
@@ -28,6 +28,7 @@ from .sequences import (
     Repeated,
     Repeating,
     RepeatingTuple,
+    SizeRange,
     by_signature,
     count_of,
     physical,
@@ -157,6 +158,9 @@ def as_tensor(run: Recorder, several: Any) -> Any:
 
     A list may have members beside the one that represents many: each equals that one at its own index.
     """
+    if type(several) is SizeRange:
+        whole = run.truth(ge(several.count, 1))
+        return run.operator("arange", (several.start, several.stop, several.step), {}) if whole else []
     members = physical(several) if type(several) in SEVERAL else ()
     many = [(place, m) for place, m in enumerate(members) if type(m) is Repeated]
     if len(many) != 1 or not run.truth(ge(total(map(count_of, members)), 1)):
@@ -213,12 +217,14 @@ def with_tensors(run: Recorder, op: str, args: tuple[Any, ...]) -> tuple[Any, ..
     if place is None or len(args) <= place:
         return args
     given = args[place]
+    if isinstance(given, Sequence) and not isinstance(given, tuple | list | range | str | bytes):
+        given = [*given]  # a deque, or an array of Python's
     if type(given) is tuple:
         return (*args[:place], tuple(as_tensor(run, part) for part in given), *args[place + 1 :])
     return (*args[:place], as_tensor(run, given), *args[place + 1 :])
 
 
-TAKING: Final[Mapping[str, int]] = {"tensor": 0, "as_tensor": 0, "getitem": 1, "setitem": 1}
+TAKING: Final[Mapping[str, int]] = {"tensor": 0, "as_tensor": 0, "new_tensor": 1, "getitem": 1, "setitem": 1}
 """Operator -> which of its arguments may be a list of integers."""
 LISTED: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
     **dict.fromkeys("zeros ones empty rand randn".split(), by_signature(_shaped_by)),

@@ -120,7 +120,9 @@ def products(call: NamedCall) -> Elements | Pieces:
         return Pieces((none, Piece(one, given=eq(n, 1)), Piece(more, given=ge(n, 2))))
     exact = [Piece(value, given=eq(n, k)) for k, value in enumerate(grown.small, 1)]
     least = grown.later[0]
-    great = Piece(least, given=all_of((ge(n, few + 1), le(n, most))), doubt=True, least=least)
+    any_great = Index("#0", grown.later[-1] - least + 1, None, ordered=False)
+    within = all_of((ge(n, few + 1), le(n, most)))
+    great = Piece(least + symbol_of(any_great), indices=(any_great,), given=within, attained=False)
     *first, always = (Piece(value, given=eq(n, k)) for k, value in enumerate(grown.wrapped, most + 1))
     rest = replace(always, given=ge(n, most + len(grown.wrapped)))
     return Pieces((none, *exact, great, *first, rest))
