@@ -98,6 +98,13 @@ def test_no_data_decide_nothing(target: Callable[[Tensor], Any], inputs: str, th
 
 SAME: list[tuple[Callable[[Tensor], Any], str]] = [
     (lambda x: holds((x * 0).sum() > 0, x), "x: float32[n]"),
+    (lambda x: holds((x * (x.shape[0] - 3)).sum() > 0, x), "x: float32[n]"),
+    (lambda x: holds((x * (x.shape[0] / 2 - 1)).sum() != 0, x), "x: float32[n]"),
+    (lambda x: holds((x * torch.tensor(x.shape[0] - 3)).any(), x), "x: float32[n]"),
+    (lambda x: holds(((x + 2).abs() ** (x.shape[0] - 3)).sum() != 3, x), "x: float32[n]"),
+    (lambda x: holds(x.sum().item() * (x.shape[0] - 3) > 0, x), "x: float32[n]"),
+    (lambda x: holds((x.shape[0] / 2 - 1) * x.sum().item() != 0, x), "x: float32[n]"),
+    (lambda x: holds((x * (x.shape[0] - 3)).sum().item() > 0, x), "x: int64[n]"),
     (lambda x: holds((x - x).abs().sum() > 0, x), "x: float32[n]"),
     (lambda x: holds(x.clone().sub_(x).sum() > 0, x), "x: float32[n]"),
     (lambda x: holds((x * 0 + x.shape[0]).sum() > 3, x), "x: float32[n]"),

@@ -567,6 +567,11 @@ class Real(torch.SymFloat):
         return self._combine(other, lambda a, b: a - b, difference, sign=lambda c: -1, swap=True)
 
     def __mul__(self, other: Any) -> Any:
+        """Returns the product. Where sizes make a factor 0 it is 0 for all finite data."""
+        lifted = self._lift(other)
+        if lifted is not None and (self.compute is None or lifted.compute is None):
+            zeros = [logic.eq(factor.ratio[0], 0) for factor in (self, lifted) if factor.ratio]
+            self.run.dataless_floats = logic.any_of((self.run.dataless_floats, *zeros))
         return self._combine(other, lambda a, b: a * b, product, near=Near.times, sign=lambda c: c)
 
     __rmul__ = __mul__

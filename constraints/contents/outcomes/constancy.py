@@ -12,7 +12,7 @@ from ...ir.language import Quotient, Shape, Tensor, Value, product
 from ...ir.program import Node, Ref
 from ...terms.dims import Dim, Term
 from ...terms.formula import Formula, all_of, any_of, eq, le, negate
-from ..masks import one_value, truths_of
+from ..masks import one_dim, one_value, truths_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,12 +138,18 @@ def _triangle(made: Made) -> Formula:
 def _product(made: Made) -> Formula:
     """Products with zeros."""
     given = (made.get(name) for name in ("input", "other", "mat2", "vec", "vec2", "tensor"))
-    zero = any(one_value(value) == 0 for value in given if value is not None)
-    return zero or (made.op in QUOTIENTS and made.alike())
+    zero = any_of(_is_zero(value) for value in given)
+    return any_of((zero, made.op in QUOTIENTS and made.alike()))
+
+
+def _is_zero(value: Any) -> Formula:
+    """Returns the sizes at which an operand is 0."""
+    number = one_dim(value.over if isinstance(value, Quotient) else value)
+    return number is not None and eq(number, 0)
 
 
 def _power(made: Made) -> Formula:
-    return one_value(made.get("exponent")) == 0
+    return _is_zero(made.get("exponent"))
 
 
 def _dropped(made: Made) -> Formula:
