@@ -407,7 +407,7 @@ def _viewed(call: PlacedCall, greatest: bool) -> Tensor | None:
 
 
 def _beside(call: PlacedCall, greatest: bool) -> Tensor | None:
-    """Returns the extreme of several tensors, one of which may have no elements."""
+    """Returns the extreme of several tensors. One of them may have no elements."""
     several = call.args.get("tensors")
     if not isinstance(several, tuple) or not several:
         return None

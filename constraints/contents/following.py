@@ -167,8 +167,8 @@ def _from_data(call: NamedCall, sources: list[Tensor]) -> bool:
 
 
 def _partly_of_data(call: NamedCall, sources: list[Tensor]) -> Elements:
-    """Returns the elements made from elements of which the user gives some. Where they stand next to others,
-    or within bounds, the law of the operator holds.
+    """Returns the elements of a result that is made from elements of the user's. Where these stand next to
+    others, or within bounds, the law of the operator holds.
     """
     if call.op in MERGING:
         kept = (*_kept_from(call, sources), call.named.get("input"), call.named.get("other"))

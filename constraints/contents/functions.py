@@ -306,8 +306,8 @@ def _within_reach(pieces: Pieces, others: Pieces, reach: Reach) -> Pieces:
 def gathered(
     pieces: Sequence[Piece], unknown: Formula, by_data: bool, roundings: int, slack: bool
 ) -> Pieces | None:
-    """Returns the pieces of which there are elements at some sizes, with an unknown piece at the sizes in
-    `unknown`; None where they are too many.
+    """Returns those pieces that have elements at some sizes, with an unknown piece at the sizes in `unknown`;
+    None where they are too many.
     """
     pieces = [replace(p, given=given) for p in pieces if (given := tightest(p.given)) is not False]
     if len(pieces) > MOST_PIECES:

@@ -257,8 +257,8 @@ def require_data(
     *,
     numbers: bool = False,
 ) -> None:
-    """Requires that elements which no data decide are valid; `is_valid` is None for numbers of which that is
-    not known.
+    """Requires that elements which no data decide are valid. `is_valid` returns None for a number if it is
+    not known whether that is valid.
 
     Where the elements are not known either, the call is marked as approximate. With `numbers`, all numbers
     that the operand may contain are valid.

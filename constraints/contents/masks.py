@@ -158,8 +158,9 @@ def _compared(op: str, left: Any, right: Any) -> Truths | None:
 
 
 def _of_fractions(op: str, left: Any, right: Any) -> bool | None:
-    """Returns the comparison of two numbers, of which one may be that of all elements of a tensor; None where
-    it is not known, as of numbers so close to each other that a conversion may make them equal.
+    """Returns the comparison of two numbers; each may be given as a tensor whose elements are all that
+    number. Returns None where it is not known, as for numbers so close to each other that a conversion may
+    make them equal.
     """
     a, b = _fraction(left), _fraction(right)
     if a is None or b is None or max(abs(a), abs(b)) < Fraction(1, FAR):

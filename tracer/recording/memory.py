@@ -89,7 +89,7 @@ _EXPANDING: Final = frozenset("expand expand_as broadcast_to broadcast_tensors".
 _SPREADING: Final = _EACH | frozenset(
     "expand expand_as broadcast_to unfold as_strided as_strided_ einsum".split()
 )
-"""Views of which several elements may lie at one place, though those of the tensor do not."""
+"""Views that may have several elements at one place, though the elements of the tensor have a place each."""
 
 
 @dataclass(slots=True, eq=False)

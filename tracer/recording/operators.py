@@ -58,7 +58,7 @@ _COMING = Node("", (), (), Origin())
 
 @dataclass(slots=True)
 class _Application:
-    """A call of an operator on its way through the steps, each of which adds to it."""
+    """A call of an operator on its way through the steps. Each step adds to it."""
 
     op: str
     func: Any

@@ -648,8 +648,8 @@ def whole(pieces: Pieces | None, law: Callable[[Dim, Dim], Dim]) -> Pieces | Non
 
 
 def _is_constant(pieces: Pieces) -> bool:
-    """Returns whether the elements are one fraction shifted by small numbers, of which `of_fraction` says how
-    far they are exact.
+    """Returns whether the elements are one fraction shifted by small numbers. `of_fraction` says up to which
+    sizes such elements are exact.
     """
     return len(pieces.pieces) == 1 and not pieces.pieces[0].indices and isinstance(pieces.pieces[0].over, int)
 
@@ -745,8 +745,9 @@ def _has_fractions(pieces: Pieces) -> bool:
 
 
 def of_fraction(law: Law) -> Law:
-    """Returns the law of a function that makes numbers whole. One fraction n/d of sizes, of which floats hold
-    the whole part up to some n, is in doubt beyond: as rounding keeps order, it stays as far from 0.
+    """Returns the law of a function that rounds numbers to integers. Floats hold the whole part of one
+    fraction n/d of sizes up to some n. Beyond, the result is in doubt; as rounding keeps the order, it stays
+    as far from 0.
     """
 
     def of(call: NamedCall) -> Elements | Pieces:

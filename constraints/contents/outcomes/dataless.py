@@ -234,7 +234,7 @@ class Dataless:
         return not self._certain(negate(formula)) and formula
 
     def of_elements(self, ref: int) -> Formula:
-        """Returns the sizes at which the value has elements, none of which depends on data."""
+        """Returns the sizes at which the value has elements and none of them depends on data."""
         value = self._values.get(ref)
         region, empty = self.region(ref), self._empty(value)
         parts = (part for part in disjuncts(region) if part not in disjuncts(empty))

@@ -327,7 +327,7 @@ def _arange(call: EndsCall) -> Ends:
 
 
 def _logspace(call: EndsCall) -> Ends:
-    """Powers of 2 between two, of which the last is at least as great as at the first n."""
+    """Powers of 2 from 1 to the power of `end`. The last one is at least as great as at the first n."""
     end, count = call.ends("end"), call.args.get("steps")
     last, most = end.low, None if end.high is None else end.high.most
     plain = call.args.get("base", 10) == 2 and call.args.get("start") == 0
@@ -343,7 +343,7 @@ def _logspace(call: EndsCall) -> Ends:
 
 
 def _linspace(call: EndsCall) -> Ends:
-    """Numbers between two natural ones, of which the last is the second one, and the first is the first."""
+    """Numbers from one natural number to another: the first and the last element are these two."""
     start, end = call.ends_of(call.args.get("start")), call.ends_of(call.args.get("end"))
     count = call.tail.lines(call.result.shape[0])[0]
     if call.dtype not in DIGITS or not (start.natural and end.natural) or count is None:
@@ -372,9 +372,10 @@ def _bucketed(call: EndsCall) -> Ends:
 
 
 def _sum_of(call: EndsCall) -> Ends:
-    """A sum of natural numbers is at least each of them, and at least as many times the least one. It is at
-    least that of the ones that stay, of which one may be the greatest number that is reached. What the data
-    may choose for all elements is added up as often.
+    """A sum of natural numbers is at least each of them, and at least as many times the least one.
+
+    It is at least the sum of the numbers that stay as n grows; one of these may be the greatest number that
+    is reached. A number that the data may choose for all elements is added up as often as there are elements.
     """
     ends, value = call.ends(), call.operand()
     if not ends.natural or ends.wild or call.dtype not in INTEGRAL:
@@ -478,8 +479,9 @@ def _running(call: EndsCall) -> Ends:
 
 
 def _doubled(call: EndsCall, ends: Ends) -> Ends | None:
-    """Returns the bounds of products of the first ones and twos of a vector: in any order, the powers of 2 up
-    to the product of all are among them, of which 2**63 wraps, and those from 2**64 on are 0.
+    """Returns the bounds of running products of a vector of ones and twos. In any order of its elements,
+    these are the powers of 2 up to the product of all elements; 2**63 wraps, and the powers from 2**64 on are
+    0.
     """
     low, high = ends.low, ends.high
     if low is None or high is None or not (flat(1).is_below(low) and high.is_below(flat(2))):

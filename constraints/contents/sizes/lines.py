@@ -17,8 +17,10 @@ FARTHEST: Final = 1 << 25
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A bound at sizes n from N on: `at` for n = N, and `slopes` more for each further one of each size, of
-    which there are `spans`, or more than any number.
+    """A bound at all sizes n from N on, which is linear in each size.
+
+    It is `at` for n = N. Each further one of a size adds the size's slope in `slopes`. A size has as many
+    further ones as `spans` says, or any number if that is None.
     """
 
     at: Fraction
