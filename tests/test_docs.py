@@ -10,6 +10,7 @@ import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from pkgutil import resolve_name
 from types import ModuleType
 from typing import Any
 
@@ -86,11 +87,46 @@ def test_an_example_that_raises_is_caught_at_its_line() -> None:
     assert raised.traceback[-1].lineno == 3  # counted from 0
 
 
+# ---- paths and names
+
 PACKAGES = ("constraints", "solver", "tracer", "typecheck")
+NAMED = {page.name: page.read_text() for page in (*PAGES, ROOT / "CONTRIBUTING.md")}
+TESTS = "\n".join(file.read_text() for file in (ROOT / "tests").rglob("test_*.py"))
+
+
+def absent(text: str) -> list[str]:
+    """Returns the paths, the names of modules and values, and the names of tests in a text that do not exist.
+    """
+    tops = "|".join(PACKAGES)
+    paths = re.findall(rf"`((?:{tops}|tests|benchmarks|docs|examples)/[\w./-]*)`", text)
+    names = re.findall(rf"`(?:anyshape\.)?((?:{tops})(?:\.\w+)+)(?:\(\w*\))?`", text)
+    return [
+        *(path for path in paths if not (ROOT / path).exists()),
+        *(name for name in names if not _is_importable(f"anyshape.{name}")),
+        *(name for name in re.findall(r"`(test_\w+)`", text) if f"def {name}(" not in TESTS),
+    ]
+
+
+def _is_importable(name: str) -> bool:
+    try:
+        resolve_name(name)
+    except (ImportError, AttributeError):
+        return False
+    return True
+
+
+@pytest.mark.parametrize("page", NAMED)
+def test_paths_and_names_exist(page: str) -> None:
+    assert absent(NAMED[page]) == []
+
+
+def test_a_path_or_a_name_that_does_not_exist_is_noticed() -> None:
+    text = "`tests/none.py` `solver/` `solver.none.that` `anyshape.solver.decide` `test_no_such_test`"
+    assert absent(text) == ["tests/none.py", "solver.none.that", "test_no_such_test"]
 
 
 def test_every_folder_has_its_line_in_the_architecture() -> None:
-    page = (ROOT / "docs" / "architecture.md").read_text()
+    page = NAMED["architecture.md"]
     rooms = {init.parent for folder in PACKAGES for init in (ROOT / folder).glob("*/__init__.py")}
     assert [room.name for room in sorted(rooms) if f"`{room.relative_to(ROOT)}/`" not in page] == []
 
@@ -98,8 +134,4 @@ def test_every_folder_has_its_line_in_the_architecture() -> None:
 def test_the_architecture_names_files_that_there_are() -> None:
     folders = [ROOT / folder for folder in (*PACKAGES, "tests", "benchmarks")]
     there = {path.name for folder in folders for path in folder.rglob("*.py")}
-    assert named_files() - there == set()
-
-
-def named_files() -> set[str]:
-    return {*re.findall(r"`(?:\w+/)*(\w+\.py)`", (ROOT / "docs" / "architecture.md").read_text())}
+    assert {*re.findall(r"`(?:\w+/)*(\w+\.py)`", NAMED["architecture.md"])} - there == set()

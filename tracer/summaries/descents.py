@@ -13,9 +13,9 @@ the bounds, unless the loop divides its size for as long as that is whole (`divi
 is G(e(u)), and u occurs nowhere else in it, then the test is G for every state that an iteration leads to.
 So G(u) holds before each iteration but the first, and not of the sizes that the loop leaves.
 
-**Afterwards** these sizes are symbols with the same bounds, for which G does not hold. They are no data: where
-the bounds do not decide a branch or a requirement that mentions them, the loop fails (`Ledger.left`), and the
-recording starts again without this.
+**Afterwards** these sizes are symbols with the same bounds, for which G does not hold. They are no data.
+Where the bounds do not decide a branch or a requirement that mentions them, the loop fails (`Ledger.left`),
+and the recording starts again without this.
 """
 
 from __future__ import annotations
