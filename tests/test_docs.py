@@ -8,6 +8,7 @@ from __future__ import annotations
 import doctest
 import re
 import sys
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from pkgutil import resolve_name
@@ -129,6 +130,18 @@ def test_every_folder_has_its_line_in_the_architecture() -> None:
     page = NAMED["architecture.md"]
     rooms = {init.parent for folder in PACKAGES for init in (ROOT / folder).glob("*/__init__.py")}
     assert [room.name for room in sorted(rooms) if f"`{room.relative_to(ROOT)}/`" not in page] == []
+
+
+def test_the_rooms_are_in_the_order_of_the_contracts() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    layers = {
+        contract["containers"][0].removeprefix("anyshape."): contract["layers"]
+        for contract in project["tool"]["importlinter"]["contracts"]
+        if contract["name"].startswith("rooms of ")
+    }
+    for folder in ("constraints", "solver", "tracer"):
+        rooms = re.findall(rf"^\| `{folder}/(\w+)/` \|", NAMED["architecture.md"], re.MULTILINE)
+        assert rooms == [layer for layer in reversed(layers[folder]) if (ROOT / folder / layer).is_dir()]
 
 
 def test_the_architecture_names_files_that_there_are() -> None:

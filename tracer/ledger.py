@@ -111,7 +111,7 @@ class Ledger:
                 self.generator.learn(told)  # no news to the oracle, but sizes are written by it
 
     def require_instead(self, constraint: Constraint, formula: Formula) -> None:
-        """Records a node's requirement in another form."""
+        """Replaces a node's requirement by another form of it."""
         self.generator.node = constraint.node
         self.generator.require(formula, constraint.reason, constraint.error)
 

@@ -123,7 +123,7 @@ class Recorder(Ledger, ABC):
 
     @abstractmethod
     def doubt(self, reason: str, may: Direction = "accept", where: Formula = True) -> None:
-        """Marks a call of no operator as approximate."""
+        """Marks the present point of the program as approximate, apart from any operator."""
 
     @abstractmethod
     def may_raise(self, error: type[Exception], reason: str) -> None:

@@ -51,8 +51,8 @@ class Report(ReportData):
     def to_text(
         self, *, width: int = 100, colour: bool = False, shapes: bool = False, full: bool = False
     ) -> str:
-        """The report for people; `shapes` adds the table of all intermediate shapes, `full` the calls on the
-        way to a finding that only hand sizes on.
+        """Returns the report for people. `shapes` adds a table of all intermediate shapes, `full` the calls
+        on the way to a finding that pass sizes on unchanged.
         """
         from .render.text import to_text
 

@@ -240,8 +240,8 @@ class _RangeStep:
 
 
 def _plain(value: Tensor, places: Places, one: bool) -> tuple[ComputedRange, ...]:
-    """Returns chains without functions, where the elements are integers of some ranges: of a single ray where
-    only `one` counts.
+    """Returns chains without functions if the elements are all integers of some ranges. With `one`, returns
+    none unless there is a single ray.
     """
     if value.dtype not in INTEGRAL:
         return ()

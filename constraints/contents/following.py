@@ -34,7 +34,7 @@ LIKE = MADE | frozenset(
 )
 """Operators that use only the shape and the dtype of their input."""
 TAKING = frozenset("getitem index take index_select gather take_along_dim masked_select".split())
-"""Operators that return some of the elements of their first argument, as their other arguments say."""
+"""Operators that return some of the elements of their first argument; the other arguments say which."""
 OF_DATA = frozenset(
     "argsort argmax argmin bucketize searchsorted multinomial count_nonzero one_hot".split()
 )
@@ -144,8 +144,8 @@ def _of_data(call: NamedCall, sources: list[Tensor]) -> Elements:
 
 
 def _taken_from(call: NamedCall) -> Dim | None:
-    """Returns the common value of all elements of the first argument, if a call takes some of these: which
-    ones the data choose makes no difference. None where they have no common value.
+    """Returns the common value of all elements of the first argument, for a call that takes some of these.
+    The choice of the data then makes no difference. Returns None where they have no common value.
     """
     one = one_dim(call.named.get("input")) if call.op in TAKING else None
     return one if isinstance(one, int) else None

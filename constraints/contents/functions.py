@@ -484,7 +484,9 @@ def settled(pieces: Pieces) -> Pieces:
 
 
 def _small(piece: Piece) -> Iterator[Piece]:
-    """Yields the numbers of a range in doubt from one end, a number, up to where they are rounded."""
+    """Yields the numbers of a range in doubt, from an end that is a number up to the first one that is
+    rounded.
+    """
     if len(piece.indices) != 1 or piece.over != 1 or not (piece.attained and piece.indices[0].dense):
         return
     ((index,), term) = piece.indices, number(piece)

@@ -69,8 +69,8 @@ def one_dim(tensor: Any) -> Dim | None:
 
 
 def truths_of(tensor: Any) -> Truths | None:
-    """Returns the truths of the elements, whether some and whether all are true or other than 0, where sizes
-    decide them; else None.
+    """Returns whether some and whether all elements are true, or other than 0, if sizes decide that; else
+    None.
     """
     if isinstance(tensor, Tensor) and isinstance(tensor.elements, Truths):
         return tensor.elements

@@ -267,7 +267,7 @@ def _has_elements(c: Context, tensor: Tensor) -> Formula:
 
 
 def _takes_all(c: Context, op: str, name: str, named: Named) -> bool:
-    """Returns whether the operator takes any data of this operand, which is a tensor."""
+    """Returns whether the operator accepts any data in this operand, which is a tensor."""
     operand = named[name]
     for ranged, low, high in RANGES.get(op, ()):
         if ranged == name:

@@ -468,7 +468,7 @@ class Generator:
         return len(about) == 1 and about[0][1] > 0 and [a.text for a in about[0][0]] == [*names]
 
     def _as_bound(self, formula: Formula) -> Formula:
-        """Returns `n >= 1` for `n != 0`, if n is natural."""
+        """Returns `n >= 1` for `n != 0` if n is at least 0."""
         natural = isinstance(formula, Compare) and formula.op == "!=" and self.at_least(formula.term, 0)
         return ge(formula.term, 1) if natural and isinstance(formula, Compare) else formula
 

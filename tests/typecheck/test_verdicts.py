@@ -78,7 +78,7 @@ def test_what_is_not_certain_is_not_claimed_to_be_refused() -> None:
 
 def test_the_direction_is_told() -> None:
     told = [f.message for f in roughly("accept", FAR).findings if f.code is Code.APPROXIMATE]
-    assert told == ["roughly so: sizes with 8 <= h may be accepted that torch refuses"]
+    assert told == ["roughly so: where 8 <= h, sizes may be accepted that torch refuses"]
     told = [f.message for f in roughly("refuse", True, EVEN).findings if f.code is Code.APPROXIMATE]
     assert told == ["roughly so: sizes may be refused that torch accepts"]
 
@@ -321,8 +321,8 @@ def test_data_that_are_never_valid_prove_nothing() -> None:
     report = check(lambda x: D.Normal(x, -1 - x.abs()).mean, "x: float32[b, h]")
     assert report.verdict == "unknown" and not report.accepts.exact
     (found,) = [f for f in report.findings if f.code is Code.CONTRADICTED]
-    assert "should run, and it is refused" in found.message
-    assert "with all data that were tried" in found.message
+    assert "should run, but it is refused" in found.message
+    assert "all data that were tried are refused" in found.message
 
 
 def test_an_error_that_is_no_refusal_ends_a_verdict() -> None:

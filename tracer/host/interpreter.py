@@ -87,7 +87,9 @@ _OF_TYPES: Final = ("TypeVar", "ParamSpec", "TypeVarTuple", "TypeAliasType")
 NAMES_OF_TYPES: Final = tuple(vars(typing)[name] for name in _OF_TYPES if name in vars(typing))
 """The types of parameters that stand for types, and from 3.12 on of what `type` statements make."""
 _OPEN: Final = (itertools.count, itertools.repeat, itertools.chain, itertools.accumulate)
-"""Iterators that refer to all that they go by, numbers aside that their text or their length tells."""
+"""Iterators that refer to everything that decides their elements, except numbers that are part of their text
+or their length.
+"""
 
 
 def remaining(iterator: Any) -> tuple[Any, ...] | None:

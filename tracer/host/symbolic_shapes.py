@@ -1,4 +1,4 @@
-"""Names of torch's sizes in sympy, and of the ShapeEnv that knows what holds of them."""
+"""Names of torch's sizes in sympy, and of the ShapeEnv, which knows conditions on them."""
 
 from __future__ import annotations
 

@@ -171,7 +171,7 @@ class Decisions(Recorder):
             equal = eq(term, value)
             if isinstance(equal, bool) or self._branch(equal, value):
                 return value
-        return self.give_up(f"{term} is needed as a number; {MAX_VALUES} values of it were tried")
+        return self.give_up(f"{term} is needed as a number; only {MAX_VALUES} of its values were followed")
 
     def few(self, term: Term) -> tuple[int, bool]:
         """Returns the value of a number of elements, 0 for a negative one, and True; or a less number, and

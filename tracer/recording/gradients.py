@@ -50,7 +50,7 @@ class Gradients:
         self.made_without: set[int] = set()
         """Values that were made where gradients are disabled."""
         self._known: dict[int, bool | None] = {}
-        """Of each value that was looked at, whether it requires some; None where that is not known."""
+        """For each value that was examined, whether it requires gradients; None where that is not known."""
         self._leaves: set[int] = set()
         """The values that begin to require gradients."""
         self._written: set[int] = set()

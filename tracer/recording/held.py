@@ -186,7 +186,7 @@ class _OfMany(_Container):
         super().__init__([])
 
     def add(self, objects: list[Any]) -> list[Any]:
-        """Adds objects, and returns what they have."""
+        """Adds objects, and returns their contents."""
         contents = [*map(self._get, objects)]
         self.target += objects
         self.contents += contents

@@ -306,5 +306,5 @@ def _about(formula: Formula, size: Dim) -> Formula:
 
 
 def _equates(formula: Formula) -> bool:
-    """Returns whether sizes could be written otherwise by what the formula says."""
+    """Returns whether the formula contains an equation by which sizes could be rewritten."""
     return any(not isinstance(part, Compare) or part.op != ">=" for part in conjuncts(formula))

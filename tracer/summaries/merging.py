@@ -314,7 +314,7 @@ class MergedCall(Summarised):
                 run.require_instead(constraint, formula if everywhere else implies(known, formula))
         for way in ways:
             if isinstance(way.error, REFUSALS):
-                told = f"{type(way.error).__name__}: {way.error}"
+                told = f"{type(way.error).__name__}: {way.error}".removesuffix(": ")
                 run.generator.node = len(run.nodes)
                 run.nodes.append(Node("require", (("condition", negate(way.condition)),), (), way.origin))
                 run.generator.require(negate(way.condition), told)

@@ -227,7 +227,7 @@ LISTED: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
     "split": by_signature(_split),
     "split_with_sizes": by_signature(_split_with_sizes),
 }
-"""Operators that give as many results, or take as many sizes, as a size says, or whose result depends on
-the type of a list; None where they do not.
+"""Operators whose number of results, or number of sizes taken, is a size, or whose result depends on the type
+of a list. The functions return None for calls that are of no such kind.
 """
 QUESTIONS: Final[Mapping[str, Callable[..., Any]]] = {"tolist": tolist}

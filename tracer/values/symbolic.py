@@ -332,7 +332,7 @@ class SymbolicTensor(torch.Tensor):
     owns: bool
     """Whether it fills a memory of its own."""
     is_plain: bool
-    """Whether its strides are also those of its sizes where it has no elements."""
+    """Whether its strides without elements equal those that its sizes give."""
     _memory: Memory | None = None
 
     @property

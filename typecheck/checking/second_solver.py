@@ -31,7 +31,7 @@ LEAST_S: Final = 10.0
 
 
 def named(solver: str) -> str:
-    """The solver with its version. Raises ConfigError where it cannot be asked."""
+    """Returns the solver with its version. Raises ConfigError if it cannot be used."""
     installed: Callable[[], str | None] | None = VERSIONS.get(solver)
     if installed is None:
         raise ConfigError(f"{solver!r} is not a known solver", f"there is {', '.join(VERSIONS)}")

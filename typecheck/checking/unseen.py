@@ -66,7 +66,7 @@ class Unseen:
     asserts: bool = False
     """True if an operator of the program refuses elements that are zero."""
     sizes: tuple[int, ...] = ()
-    """Numbers that such an index goes into: the rows of a table."""
+    """Sizes that such an index is used in: the number of rows of a table."""
     symbols: frozenset[str] = frozenset()
     """The sizes that these indices, what they go into, and what is caught speak of."""
 

@@ -116,7 +116,7 @@ def _shown(ended: Iterable[JobEnd], count: int) -> list[JobEnd]:
     for one in found:
         counts["failed" if one.report is None else one.report.verdict.value] += 1
     told = ", ".join(f"{number} {word}" for word, number in counts.items() if number)
-    print(f"{count} programs: {told}", file=sys.stderr)
+    print(f"{count} {'program' if count == 1 else 'programs'}: {told}", file=sys.stderr)
     return sorted(found, key=lambda one: one.index)
 
 

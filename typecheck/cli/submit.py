@@ -46,7 +46,7 @@ def add(commands: Commands) -> None:
 
 
 def add_server(parser: argparse.ArgumentParser) -> None:
-    """Which service, who asks, and what it gets to see."""
+    """Adds the options that name the service, identify the user, and limit what is sent."""
     parser.add_argument("--server", metavar="URL", help="address of the service")
     parser.add_argument("--token-file", metavar="FILE", type=Path, help="file that holds the token")
     parser.add_argument("--no-source", action="store_true", help="send no text of source lines")

@@ -1,4 +1,4 @@
-"""Sizes as torch writes them, in sympy, as dims and formulas, and back."""
+"""Conversion of sizes between torch's form, in sympy, and dims and formulas."""
 
 from __future__ import annotations
 

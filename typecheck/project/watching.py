@@ -39,7 +39,7 @@ def _status(file: str) -> tuple[int, int] | None:
 
 
 def changed(before: Look, after: Look) -> list[str]:
-    """The files that differ, in order."""
+    """Returns the files that differ, in order."""
     return sorted(file for file in before.keys() | after.keys() if before.get(file) != after.get(file))
 
 

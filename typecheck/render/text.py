@@ -423,7 +423,7 @@ def _branches(page: _Page, report: ReportData, every: bool) -> Iterator[str]:
         return
     yield page.paint("branches", "bold")
     for branch in found if every else found[:MAX_BRANCHES]:
-        asked = branch.condition or "data"
+        asked = branch.condition or "a condition on data"
         went = "both ways" if branch.outcome == "explored" else "always" if branch.taken else "never"
         yield f"  {asked}: {went}  {page.paint(place(branch.origin), 'dim')}"
     if len(found) > MAX_BRANCHES and not every:
@@ -463,7 +463,7 @@ def _counted(number: int, one: str, many: str = "") -> str:
 def _effort(page: _Page, report: ReportData) -> Iterator[str]:
     stats = report.stats
     if stats.get("cached"):
-        yield page.paint(f"unchanged since it was checked, in {stats.get('total_s', 0.0):.2f} s", "dim")
+        yield page.paint(f"unchanged since the last check, found in {stats.get('total_s', 0.0):.2f} s", "dim")
     elif stats:
         queries = int(stats.get("z3_queries", 0))
         solver = _counted(queries, "z3 query", "z3 queries") if queries else "z3 not needed"

@@ -64,7 +64,7 @@ def findings(
 
 
 def make(code: Code, message: str, origin: Origin | None = None) -> Finding:
-    """A finding of the severity that its code has."""
+    """Returns a finding with the severity of its code."""
     return Finding(code, message, code.severity, origin or Origin())
 
 
@@ -78,7 +78,7 @@ def _of_changes(changed: Sequence[str]) -> Iterator[Finding]:
     if changed:
         more = f" and {len(changed) - 8} more" if len(changed) > 8 else ""
         yield make(
-            Code.CHANGED_STATE, f"a run assigns {', '.join(changed[:8])}{more}; put back after the check"
+            Code.CHANGED_STATE, f"a run assigns {', '.join(changed[:8])}{more}; restored after the check"
         )
 
 
@@ -94,9 +94,12 @@ def _by_line(
 
 def _condition(explained: _Explained, group: Group, witness: Callable[[Group], Witness]) -> Finding:
     """Returns the finding for a line's requirements of the inputs, where inputs can meet them."""
-    system, first = explained.system, group.requirements[0]
+    system = explained.system
+    # The message is that of a requirement which the condition states as it is, not of one that others imply.
+    stated = conjuncts(group.condition)
+    first = next((r for r in group.requirements if r.needs in stated), group.requirements[0])
     code = Code.RAISES if first.constraint is None else Code.CONDITION
-    values, evidence = witness(group)
+    values, evidence = witness(Group((first,), first.needs))
     return Finding(
         code,
         first.reason,
@@ -186,7 +189,7 @@ def _of_notes(system: System) -> Iterator[Finding]:
 _ERRS: Final[Mapping[str, str]] = {
     "accept": "accepted that torch refuses",
     "refuse": "refused that torch accepts",
-    "both": "accepted that torch refuses, or refused that it accepts",
+    "both": "accepted that torch refuses, or refused that torch accepts",
 }
 
 
@@ -199,8 +202,8 @@ def _told(note: Note, system: System) -> str:
     if note.code != "approximate":
         return note.reason
     where = str(note.where) if free_symbols(note.where) <= {*system.domain.symbols} else ""
-    told = f" with {where}" if note.where is not True and 0 < len(where) <= MOST_TOLD else ""
-    return f"{note.reason}: sizes{told} may be {_ERRS[note.may]}"
+    told = f" where {where}," if note.where is not True and 0 < len(where) <= MOST_TOLD else ""
+    return f"{note.reason}:{told} sizes may be {_ERRS[note.may]}"
 
 
 def _revealed(system: System) -> Iterator[Finding]:

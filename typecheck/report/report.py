@@ -133,7 +133,7 @@ class Finding:
     evidence: str = ""
     """The error that the replay of the witness raised."""
     node: int | None = None
-    """The call in `Report.shapes` that it is about, where it is one of these."""
+    """The index in `Report.shapes` of the call that it is about, if that is listed there."""
     repairs: tuple[Repair, ...] = ()
     """Changes after which it is gone, the most likely first."""
     suppressed: Literal["", "source", "project", "baseline"] = ""
@@ -166,7 +166,9 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A result of the program. `when` is the condition on sizes under which this is it, where not always."""
+    """A result of the program. `when` is the condition on sizes under which the program returns it, empty if
+    it always does.
+    """
 
     name: str
     value: SymbolicValue
@@ -194,7 +196,7 @@ class ConditionPart:
 
     condition: str
     imposed: tuple[Link, ...]
-    """The calls that impose it, no more than it takes: `result` is what each of them requires."""
+    """A minimal set of calls that impose it; `result` of each is its requirement."""
     refused: Mapping[str, int] | None = None
     """Sizes that meet all other parts, and not this one, where there are any."""
 
@@ -209,7 +211,7 @@ class SecondOpinion:
     asked: int
     """The number of questions that it was asked."""
     reason: str = ""
-    """The reason why it does not decide, or disagrees."""
+    """The reason why the solver does not decide, or disagrees."""
     query: str = ""
     """The path of a file with the question that this is about, in SMT-LIB 2; of a service's report the
     question itself.

@@ -476,8 +476,8 @@ def _is_beyond(term: Dim, bound: Dim, piece: Piece, below: bool, at_least: AtLea
 
 
 def _clamped_surely(piece: Piece, clamped: Piece, ends: tuple[bool, bool], call: NamedCall) -> Piece:
-    """Returns numbers within bounds, all exact where those in doubt lie beyond a bound: that is what becomes
-    of them.
+    """Returns numbers clamped to bounds. All are exact if those in doubt lie beyond a bound, since they
+    become that bound.
     """
     if piece.doubt is False or piece.term is None:
         return clamped

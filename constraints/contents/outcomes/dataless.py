@@ -304,8 +304,8 @@ class Dataless:
         return self._sources[ref]
 
     def _maker(self, ref: int) -> Input | tuple[Node, int, int] | Made | None:
-        """Returns the input that a value is, or the call that made it. All is looked through again where the
-        value is not found: something was taken back.
+        """Returns the input that a value is, or the call that made it. If the value is not found, calls have
+        been taken back, so the program is searched again from the start.
         """
         if ref not in self._makers:
             self._look()

@@ -418,7 +418,7 @@ def _root(x: Number) -> float:
 
 
 def _is_unsure(array: Array) -> bool:
-    """Returns whether it is not known which integers of 64 bits the floats are cut to."""
+    """Returns whether it is unknown to which integers of 64 bits the floats are truncated."""
 
     def is_sure(x: Number) -> bool:
         if abs(x) < 1 << 24:

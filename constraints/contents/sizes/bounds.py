@@ -65,8 +65,8 @@ SHAPED: Final = frozenset("reshape view".split())
 
 
 def _item(call: EndsCall) -> Ends:
-    """Some of the elements. A column of rows that stay as n grows stays, too, and so do those of a vector
-    from one place on.
+    """The bounds of some of the elements. If the rows of a tensor stay as n grows, so does a column of it.
+    The same holds for a vector and the part of it from some place on.
     """
     ends, value, index = call.ends(), call.operand(), call.args.get("index")
     items = index if isinstance(index, tuple) else (index,)

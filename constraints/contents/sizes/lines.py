@@ -159,7 +159,7 @@ class Sameness(IntEnum):
     ALL = 2
     """They may choose it for all elements at once."""
     FREE = 3
-    """They choose for each whatever they choose for the others."""
+    """The data choose each element independently of the others."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ FEW: Final = 8
 MOST_GROUPS: Final = 72
 """At most this many boxes of sizes are told apart in a requirement."""
 LAST_CUT: Final = 1 << 40
-"""Sizes from this one on are not told apart."""
+"""Sizes from this one on are not distinguished."""
 MOST_BOXES: Final = 400
 """At most so many are looked at."""
 MOST_SIZES: Final = 3

@@ -312,11 +312,11 @@ class _Plan:
     body: Body
     rows: Rows
     before: list[Any]
-    """The values of the names before the loop,"""
+    """The values of the names before the loop."""
     leaves: list[Any]
-    """what is in them, containers left away,"""
+    """The leaves of these values, without their containers."""
     tree: Any
-    """and how they are made of this."""
+    """The structure by which the values are made from their leaves."""
     carried: list[int]
     """The leaves that an iteration changes."""
     appended: list[int]

@@ -77,8 +77,9 @@ operator would return, and broadcasts them in the graph.
 
 
 class Alike(TorchFunctionMode):
-    """Some functions compare the shapes of their operands, and do something else where they differ; they get
-    operands of one shape. Losses warn; attention and products of matrices have a kernel for equal batches.
+    """Patches functions that compare the shapes of their operands and act differently if these differ. They
+    get operands of one shape instead. Losses warn; attention and products of matrices have a kernel for equal
+    batches.
     """
 
     def __init__(self, either: Either) -> None:

@@ -1,4 +1,6 @@
-"""Tokens: who asks, for which tenant, and how much. Of a token only a digest is kept."""
+"""Tokens: who sends a request, for which tenant, and how many are allowed. Only a digest of a token is
+stored.
+"""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ from .auth import LOCAL, Rates, TokenTable, Who
 OPEN: Final = ("/healthz", "/readyz")
 """For whoever looks after the service; nothing of any tenant is there."""
 SMALL: Final = MB
-"""The size limit of a request that uploads nothing."""
+"""The size limit of a request without an upload."""
 UPLOADS: Final = ("/v1/checks",)
 METHODS: Final = frozenset({"GET", "POST", "DELETE", "OPTIONS", "HEAD"})
 HEADERS: Final[Mapping[str, str]] = {

@@ -63,7 +63,9 @@ class Hub:
             self._loop.call_soon_threadsafe(self._wake_all)
 
     def look(self, digest: str) -> None:
-        """Something may be otherwise for some who follow a work: they are given a None. From any thread."""
+        """Wakes those who follow a work, since its state may have changed; they get a None. May be called
+        from any thread.
+        """
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._wake, digest)
 

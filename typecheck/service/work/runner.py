@@ -1,4 +1,5 @@
-"""Takes works from the queue and has them done: a thread per worker, retries, leases, and an end in order."""
+"""Takes works from the queue and runs them: one thread per worker, with retries, leases and an orderly end.
+"""
 
 from __future__ import annotations
 

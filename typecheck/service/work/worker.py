@@ -1,8 +1,8 @@
 """The process of a check: reads questions from its standard input, writes answers to its standard output.
 
-A frame is the lengths of its two parts, JSON and bytes, and the parts. Nothing is pickled. The process ends
-when whoever started it does: a thread of its own waits for the end of the standard input, and does so while
-z3 computes.
+A frame consists of the lengths of its two parts, JSON and bytes, and of the parts. Nothing is pickled. The
+process ends when its parent does: a separate thread waits for the end of the standard input, even while z3
+computes.
 """
 
 from __future__ import annotations
