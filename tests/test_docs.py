@@ -17,6 +17,8 @@ from typing import Any
 
 import pytest
 
+from anyshape.typecheck.cli.main import main
+
 ROOT = Path(__file__).parent.parent
 PAGES = [page for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))) if page.exists()]
 
@@ -86,6 +88,19 @@ def test_an_example_that_raises_is_caught_at_its_line() -> None:
     with pytest.raises(ZeroDivisionError) as raised:
         run("p.md", "text\n\n```python runs\n1 / 0\n```\n")
     assert raised.traceback[-1].lineno == 3  # counted from 0
+
+
+def test_outputs_that_pages_show_are_printed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("COLUMNS", "100")
+    (start,) = re.findall(r"^\$ anyshape check examples[^\n]*\n(.*?)\n…\n", NAMED["README.md"], re.M | re.S)
+    (finding,) = re.findall(r"^```text\n(condition: .*?)```$", NAMED["outputs.md"], re.M | re.S)
+    command = ["check", "examples/unet.py:UNet", "--input", "x: float32[batch, 3, h, w]", "--no-cache"]
+    assert main(command) == 1
+    printed = capsys.readouterr().out
+    assert printed.startswith(start) and finding in printed
 
 
 # ---- paths and names

@@ -337,7 +337,7 @@ def test_an_error_that_is_no_refusal_ends_a_verdict() -> None:
     report = check(Reads(), "x: float32[b, h]")
     assert report.verdict == "unknown" and str(report.accepts.certain) == "False", report.to_text()
     (found,) = [f for f in report.findings if f.code is Code.CONTRADICTED]
-    assert "should run, and it raises KeyError" in found.message and found.witness is not None
+    assert "should run, but it raises KeyError" in found.message and found.witness is not None
 
 
 @pytest.mark.parametrize("need, verdict", [(EVEN, "refined"), (False, "refuted")])
@@ -357,7 +357,7 @@ def test_no_verdict_stands_beside_a_run_against_it(need: Any, verdict: str) -> N
     report = check(by_data, "x: float32[b, h]", rules=rules)
     assert report.verdict == "unknown" and not report.accepts.exact and str(report.accepts) == "True"
     found, *_ = [f for f in report.findings if f.code is Code.CONTRADICTED]
-    assert "should be refused, and it runs" in found.message and found.witness is not None
+    assert "should be refused, but it runs" in found.message and found.witness is not None
 
 
 # --- chance ----------------------------------------------------------------------------------------------

@@ -691,7 +691,7 @@ def truth(run: Recorder, x: SymbolicTensor) -> bool:
     for outcome, where in zip((True, False), run.generator.outcomes(x.ref.id), strict=True):
         if run.truth(where):
             return outcome
-    return run.guess("a condition on elements that sizes decide is taken for one on data", region)
+    return run.guess("a condition on elements that sizes decide is treated as one on data", region)
 
 
 def dataless(run: Recorder, x: SymbolicTensor) -> Formula:

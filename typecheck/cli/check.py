@@ -71,7 +71,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--second-solver", choices=("cvc5",), help="also put the deciding questions to a second solver"
     )
     parser.add_argument(
-        "--device", choices=DEVICES, help="the device to run on, whose kernels take some dtypes only"
+        "--device", choices=DEVICES, help="assume the kernels of this device, not of that of the tensors"
     )
     forms = ("constraints", "smt2")
     parser.add_argument("--dump", choices=forms, help="print the constraint system instead of deciding it")
