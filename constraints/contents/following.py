@@ -192,7 +192,7 @@ CASES: Final[tuple[tuple[Applies, Law], ...]] = (
     (lambda call, sources: not sources and call.op in DRAWN, _drawn),
     (lambda call, sources: True, _by_law),
 )
-"""What the elements of a result follow from: the law of the first case that applies."""
+"""Laws of the elements of a result, each with the cases that it applies to. The first that applies counts."""
 
 
 def _several(call: NamedCall) -> Any:

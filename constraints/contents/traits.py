@@ -192,7 +192,7 @@ class Contents:
         """By identity, the tensors among them, each with its first reference; None until one is asked for."""
         self._made: list[tuple[Tensor, Traits]] = []
         self._replaced = 0
-        """How many values have replaced others."""
+        """The number of values that have replaced others."""
 
     def about(self, given: Iterable[tuple[Value, int]]) -> None:
         """Sets the values, with their references, that the next call is given; they are read once, when a

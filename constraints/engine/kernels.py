@@ -52,7 +52,9 @@ _KINDS: Final = {bool: 0, int: 1, float: 2, complex: 3}
 
 @dataclass(frozen=True, slots=True)
 class Unsupported:
-    """How torch refuses a dtype: always, unless a tensor is `empty`, or, where that is None, perhaps then."""
+    """A refusal of a dtype by torch. `empty` is True if tensors without elements are accepted nevertheless,
+    False if they are refused, too, and None if that is not known.
+    """
 
     error: type[Exception]
     empty: bool | None
@@ -78,7 +80,7 @@ class Kernels:
     known: frozenset[str] | None = None
     """The operators whose dtypes are known, if those of others are not; None if all are known."""
     untold: frozenset[str] = frozenset()
-    """The dtypes for which no operator is known to take them."""
+    """The dtypes about which nothing is known for any operator."""
     _suspected: dict[str, frozenset[str | None]] = field(default_factory=dict)
     """The answers of `_suspects`."""
 

@@ -14,7 +14,7 @@ DENOMINATOR = 4096
 """The largest denominator that is looked for behind a float such as 0.333…"""
 
 CHECKED = 1 << 14
-"""How far sizes are tried one by one where no argument covers them all."""
+"""The size up to which sizes are tried one by one where no argument covers them all."""
 
 
 def scaled(c: Context, size: Dim, factor: float | Number | Term) -> Dim:

@@ -35,7 +35,9 @@ LONGEST: Final = 20_000
 """Texts of atoms that would be longer, in characters, are abbreviated: no grammar of ours would read them."""
 
 REMEMBERED: Final = 1 << 15
-"""How many results each of the dearer operations keeps: blocks of a model, and its paths, repeat them."""
+"""The number of results that each of the more expensive operations keeps: blocks of a model, and its paths,
+repeat them.
+"""
 
 _INDEX, _SLICE = r"\[(?:0|-?[1-9]\d*)\]", r"\[(?:[1-9]\d*)?:(?:-[1-9]\d*)?\]"
 _WORD = r"[A-Za-z_]\w*"

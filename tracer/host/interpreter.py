@@ -22,7 +22,7 @@ from typing import Any, Final, ForwardRef
 frame_above: Final = sys._getframe
 """The frame of the function that calls this, or, by a number, so many frames above it."""
 GeneratorManager: Final = contextlib._GeneratorContextManager
-"""What functions return that `contextlib.contextmanager` decorates."""
+"""The type of the context managers that `contextlib.contextmanager` makes."""
 _TYPE_OFFSET: Final = object.__basicsize__ - ctypes.sizeof(ctypes.c_void_p)
 """Every object ends what all objects have with the address of its type."""
 

@@ -72,7 +72,7 @@ class _Application:
     notes: int
     """The number of notes before it."""
     counts: Any = ()
-    """How often each operand is repeated."""
+    """The number of times that each operand is repeated."""
     ids: dict[int, Ref] = field(default_factory=dict)
     """The references of the operands, by the identity of their values."""
     values: tuple[Value, ...] = ()

@@ -86,9 +86,9 @@ class Descent(Loop):
         self._least: Mapping[tuple[int, int], int] = {}
         """The least sizes that an iteration leads to."""
         self._facts: Mapping[tuple[int, int], Formula] = {}
-        """What is known of a size that the loop leaves beside its bounds, said of _HERE."""
+        """Facts about a size that the loop leaves besides its bounds, in terms of _HERE."""
         self._inside: tuple[Formula, ...] = ()
-        """What is known of these symbols in the body alone: in it there is a second iteration."""
+        """Facts about these symbols that hold in the body alone, where there is a second iteration."""
         self._left: Mapping[tuple[int, int], frozenset[int]] = {}
         """All that the loop may leave of such a size, where that is known."""
         self._first = 1

@@ -60,7 +60,7 @@ class Loops(Active):
         self._tests: dict[tuple[int, Site], Dim] = {}
         """The term that a `while` last tested after an iteration."""
         self._again: Counter[Formula] = Counter()
-        """How often conditions were asked whose outcome was known."""
+        """For conditions whose outcome was known, the number of times that they were asked."""
 
     def ranges(self, *args: Any) -> Any:
         """Returns a `range`, called by the program through the function that picks the run."""

@@ -1,4 +1,6 @@
-"""Which files of the user's a check reads: the modules that it imports, and what else is opened."""
+"""The files of the user's that a check reads: the modules that it imports, and all other files that are
+opened.
+"""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ from itertools import islice
 from random import Random
 
 from ...constraints.ir.language import Fact
+from ...constraints.ir.program import Origin
 from ...constraints.ir.spec import Spec
 from ...constraints.ir.system import System
 from ...constraints.terms.formula import negate
@@ -218,6 +219,12 @@ def _candidate(name: str, fact: Fact, random: Random) -> int:
     return value + random.choice((0, 0, 0, 0, 1, -1))
 
 
+def _is_there(raised: Origin, required: Origin) -> bool:
+    """Returns whether an error was raised by the call that requires something, as far as is known."""
+    unknown = not raised.stop or not required.stop
+    return raised.line == required.line and (unknown or raised.start == required.start)
+
+
 def _did(outcome: Outcome) -> str:
     match outcome:
         case Ran(how):
@@ -257,7 +264,7 @@ class Witnesses:
         if not self.trial.confirms(witness, False):
             return None, ""
         outcome = self.trial.run(witness, False)
-        if isinstance(outcome, RunRefused) and outcome.origin.line == requirement.origin.line:
+        if isinstance(outcome, RunRefused) and _is_there(outcome.origin, requirement.origin):
             return witness, ": ".join(filter(None, (outcome.exception, outcome.reason)))
         return witness, ""
 

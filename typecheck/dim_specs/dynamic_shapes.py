@@ -226,8 +226,8 @@ class _Chooser:
         ones = [r.name for r in box.roots if r.low <= 1 and sym(r.name) in box.sizes.values()]
         if ones:
             yield (
-                f"{_listed(ones)} may be 1: torch.export traces as if sizes were at least 2, and now and "
-                "then refuses 1, unless torch.fx.experimental._config.backed_size_oblivious is set"
+                f"{_listed(ones)} may be 1: torch.export traces as if sizes were at least 2, and in some "
+                "cases refuses 1, unless torch.fx.experimental._config.backed_size_oblivious is set"
             )
 
 

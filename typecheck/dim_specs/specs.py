@@ -100,9 +100,10 @@ Tree: TypeAlias = "ShapeSpec | Items | Entries | Size"
 
 @dataclass(frozen=True, slots=True)
 class DimSpec:
-    """Which sizes of the inputs vary, and what holds of them.
+    """The sizes of the inputs that vary, and the conditions on them.
 
-    Raises DimSpecError where it makes no sense: a bound that is no size, a dim that nothing declares.
+    Raises DimSpecError where it makes no sense: for a bound that is not a size, or a dim that is not
+    declared.
     """
 
     shapes: Tree

@@ -26,7 +26,7 @@ SCHEMA = 1
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How values of a type become plain data and are read from them."""
+    """The conversion of values of a type to plain data, and back."""
 
     write: Callable[[Any], Any]
     read: Callable[[Any], Any]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
@@ -149,7 +150,7 @@ def _conflict(explained: _Explained, core: Core, witness: Callable[[Group], Witn
 
 
 def parts(system: System, found: Iterable[Imposed]) -> tuple[ConditionPart, ...]:
-    """Which lines impose each part of the condition."""
+    """Returns the parts of the condition with the lines that impose them."""
     return tuple(
         ConditionPart(
             str(part.condition),
@@ -437,7 +438,17 @@ def _operands(path: Path | None) -> Iterator[tuple[str, tuple[Operand, ...]]]:
 
 
 def _when(path: Path) -> str:
-    return str(path.premise) if path.premise is not True else "some data" if path.on_data else ""
+    if path.premise is True:
+        return "some data" if path.on_data else ""
+    return str(_without_implied(path.premise))
+
+
+def _without_implied(premise: Formula) -> Formula:
+    """Returns a premise that some sizes satisfy, without `n != 1` where it has `n == 2`."""
+    parts = conjuncts(premise)
+    fixing = {part: m[1] for part in parts if (m := re.fullmatch(r"(\w+) == \d+", str(part)))}
+    fixed = {*fixing.values()}
+    return all_of(part for part in parts if part in fixing or not free_symbols(part) <= fixed)
 
 
 def _outputs(program: Program, path: Path) -> Iterator[tuple[str, SymbolicValue]]:

@@ -137,7 +137,7 @@ class _Products:
     later: tuple[int, ...]
     """Those after the small ones that 64 bits hold; none if the products do not grow."""
     wrapped: tuple[int | None, ...]
-    """What becomes of those that 64 bits do not hold, up to one that all later ones are; None for unknown
+    """Those that 64 bits do not hold, as they wrap, up to one that all later ones equal; None for unknown
     numbers.
     """
 

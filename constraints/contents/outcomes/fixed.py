@@ -25,7 +25,7 @@ from ..values import extremes
 from .constancy import NANS, SPREADS, Made, drawn_as
 
 Number: TypeAlias = "int | float | Between | None"
-"""What each element is, or the bounds of all; None where there are no elements."""
+"""The number that each element is, or the bounds of all; None where there are no elements."""
 Bounded: TypeAlias = "int | float | Between"
 CasesOf: TypeAlias = Callable[[int], Cases]
 """Returns the cases of a value, by its reference."""

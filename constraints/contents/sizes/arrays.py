@@ -76,7 +76,7 @@ class Arrays:
         """The sizes that the data decide."""
         self._found: dict[tuple[int, int | None], Array] = {}
         self.left, self.choices = most, choices
-        """How many more numbers may be computed, of elements and of those that the data choose from."""
+        """The numbers of elements, and of choices of the data, that may still be computed."""
 
     def of(self, ref: int, time: int) -> Array:
         """Returns the elements of a value, as they are when the call number `time` is made."""
@@ -607,7 +607,7 @@ def _unique(call: ArrayCall) -> Array:
 
 
 def _bucketize(call: ArrayCall) -> Array:
-    """How many boundaries are less than each number, or not more."""
+    """The number of boundaries that are less than each number, or not more."""
     name = "boundaries" if call.op == "bucketize" else "sorted_sequence"
     bounds, array = call.ordered(name), call.array()
     if array.near or array.dtype not in INTEGRAL or bounds.dtype not in INTEGRAL or len(bounds.shape) != 1:

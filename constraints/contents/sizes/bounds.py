@@ -357,7 +357,9 @@ def _linspace(call: EndsCall) -> Ends:
 
 
 def _bucketed(call: EndsCall) -> Ends:
-    """How many of the numbers 0, ..., m - 1 are less than a natural number x: the lesser one of x and m."""
+    """The number of those among 0, ..., m - 1 that are less than a natural number x: the lesser one of x and
+    m.
+    """
     bounds = call.operand("boundaries" if call.op == "bucketize" else "sorted_sequence")
     ends = call.ends()
     plain = not any(call.args.get(name) for name in ("right", "side", "sorter", "out_int32"))

@@ -12,7 +12,8 @@ from typing import Final, TypeAlias
 from ..computed import NotComputed
 
 FARTHEST: Final = 1 << 25
-"""What integers of 64 bits hold for sizes up to this one they are assumed to hold."""
+"""A number that integers of 64 bits hold for all sizes up to this one is assumed to fit at larger sizes, too.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,11 +152,11 @@ class Growth(IntEnum):
 
 
 class Sameness(IntEnum):
-    """How the elements that the data choose are related."""
+    """The relation between the elements that the data choose."""
 
     NO = 0
     EACH = 1
-    """What the data may choose for one element they may choose for any."""
+    """A number that the data may choose for one element they may choose for any."""
     ALL = 2
     """They may choose it for all elements at once."""
     FREE = 3

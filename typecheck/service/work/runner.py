@@ -53,9 +53,9 @@ class Runner:
         self._threads: list[threading.Thread] = []
         self._work = threading.Condition()
         self._stopping = threading.Event()
-        """No work is begun any more,"""
+        """Set when no further work is begun."""
         self._aborting = threading.Event()
-        """and those that run are put back."""
+        """Set when works in progress are put back into the queue."""
 
     def start(self) -> None:
         for executor in self.executors:
