@@ -1,4 +1,4 @@
-"""What benchmarks/service.py has measured, in words, between two marks of docs/service.md."""
+"""Writes the measurements of benchmarks/service.py, in words, between two marks of docs/service.md."""
 
 from __future__ import annotations
 
