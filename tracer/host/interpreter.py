@@ -45,10 +45,11 @@ def shows_warnings() -> tuple[Any, ...]:
 
 
 def replace_profiler(function: Any) -> Any:
-    """Replaces what `sys.setprofile` set, and returns it, to be set again.
+    """Replaces the function that `sys.setprofile` has set, and returns the former one, which can be set
+    again.
 
-    A profiler of Python's own is no function: it stops and goes on by its methods. What a package has set in
-    C, and is no function either, cannot be set again.
+    A profiler of Python's own is not a function: it is stopped and started by its methods. One that a package
+    has set in C, and that is not a function either, cannot be set again.
     """
     before = sys.getprofile()
     if isinstance(before, Profiler):

@@ -28,7 +28,7 @@ _CACHED: Final = "_maybe_evaluate_static", "_inner_evaluate_expr", "simplify", "
 
 
 def forget_answers() -> None:
-    """Questions that ShapeEnvs were asked before are asked anew: no cache of theirs looks at ranges."""
+    """Clears the answers that ShapeEnvs have cached, since the caches do not notice a change of ranges."""
     for cached in _CACHED:
         getattr(ShapeEnv, cached).cache_clear()
 

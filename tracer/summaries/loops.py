@@ -21,7 +21,7 @@ from .loop import Loop
 from .plans import Plans, Repetition, Site
 
 MANY_TIMES: Final = 1000
-"""A `while` is taken for one without end if its test holds so often, at all sizes of a path."""
+"""A `while` counts as endless if its test holds this many times, at all sizes of a path."""
 _UNDIVIDED: Final = "#undivided"
 
 

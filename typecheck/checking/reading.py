@@ -65,8 +65,8 @@ _run: Final[dict[str, float]] = {}
 
 
 def _heard(event: str, arguments: tuple[Any, ...]) -> None:
-    """Notes what is opened while somebody listens, and always what is run as a module: one that was written
-    and imported in this very process, by whatever else it does, is no obstacle to later checks.
+    """Notes the files that are opened while a check listens, and always those that are run as modules. A
+    module that was written and imported in this very process is no obstacle to later checks.
     """
     if event == "exec":
         code = arguments[0]

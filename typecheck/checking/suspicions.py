@@ -167,7 +167,7 @@ def _declared_wider(report: Report, name: str, value: int) -> bool:
 
 
 def _imposing(report: Report, name: str) -> Origin:
-    """The line that imposes what is said of the symbol."""
+    """Returns the line that imposes the fact about the symbol."""
     for part in report.parts:
         if name in part.condition.replace("(", " ").replace(")", " ").split() and part.imposed:
             return part.imposed[0].origin

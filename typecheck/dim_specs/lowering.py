@@ -52,7 +52,7 @@ MOST: Final = LARGEST - 1
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """A spec in torch's terms, and in words what it does not say."""
+    """A spec in torch's terms, and descriptions of what it cannot express."""
 
     spec: DimSpec
     lost: tuple[str, ...]

@@ -107,7 +107,7 @@ class DimSpec:
     """
 
     shapes: Tree
-    """The inputs by position (`Items`) or by name (`Entries`); None where nothing is said of any."""
+    """The inputs by position (`Items`) or by name (`Entries`); None if no input is specified."""
     dims: Mapping[str, DimRange] = field(default_factory=dict)
     relations: tuple[Formula, ...] = ()
     """Conditions on the dims beyond their bounds: `x + y == 32`, `b < 4 or b > 10`, `h % 4 == 0`."""

@@ -83,11 +83,11 @@ def branches(
     target: Any, inputs: Inputs | None = None, assume: str | Iterable[str] = (), *, budget_s: float = 30.0,
     rules: Rules | None = None, progress: Progress | None = None,
 ) -> tuple[BranchOn, ...]:
-    """Every condition on shapes, and what it is for all declared inputs; in the order of the lines.
+    """Returns every condition on shapes, with its outcome for all declared inputs, in the order of the lines.
 
-    The arguments are those of `check`, which raises what this raises. In a `torch.fx.GraphModule` the nodes
-    are looked at that are truths. In a Python program the conditions of its own functions (`if`, `assert`,
-    `while`, `and`, `or`) count where sizes decide them, and where they speak of shapes (SHAPELY).
+    The arguments are those of `check`, and so are the exceptions. In a `torch.fx.GraphModule` the conditions
+    are the nodes whose value is a bool. In a Python program they are the conditions of its own functions
+    (`if`, `assert`, `while`, `and`, `or`) that sizes decide, or that mention shapes (SHAPELY).
     """
     declared = [str(d.path[0]) for d in parse_spec(inputs).inputs] if inputs is not None else ()
     value = resolve(target, declared).value

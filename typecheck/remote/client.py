@@ -53,7 +53,7 @@ class ServiceError(TargetError):
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
-    """A check as the service tells of it."""
+    """A check as the service reports it."""
 
     id: str
     state: str

@@ -443,7 +443,7 @@ def _shapes(page: _Page, report: ReportData) -> Iterator[str]:
 
 
 def overview(reports: Sequence[ReportData], *, colour: bool = False) -> str:
-    """A line per target: verdict, how many findings it has, and what it is."""
+    """Returns a line per target: its verdict, its name, and the number of its findings."""
     page = _Page(100, colour)
     lines = [page.paint("targets", "bold")]
     wide = max((len(report.verdict) for report in reports), default=0)

@@ -86,7 +86,9 @@ def _of_changes(changed: Sequence[str]) -> Iterator[Finding]:
 def _by_line(
     requirements: Sequence[Requirement], summary: Callable[[Sequence[Formula]], Formula]
 ) -> list[Group]:
-    """Requirements of one line, asked again in each turn of a loop, are one matter to the user."""
+    """Returns the requirements grouped by line. Those of one line, repeated in each iteration of a loop, are
+    one matter to the user.
+    """
     lines: dict[tuple[str, int, bool], list[Requirement]] = {}
     for r in requirements:
         lines.setdefault((r.origin.file, r.origin.line, r.constraint is None), []).append(r)

@@ -179,9 +179,8 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A branch of the program on sizes, or on data: `condition` is empty then.
-
-    `eliminated`: the declared inputs all go the way that `taken` says. `explored`: both ways were looked at.
+    """A branch of the program on sizes, or on data; then `condition` is empty. `eliminated`: for all declared
+    inputs the condition is `taken`. `explored`: both sides were followed.
     """
 
     origin: Origin
@@ -231,7 +230,7 @@ class ReportData:
     """The known facts about each symbol, over the accepted inputs."""
     findings: tuple[Finding, ...] = ()
     shapes: Sequence[Shape] = ()
-    """The shape of every intermediate value, along the first way through the program that returns."""
+    """The shape of every intermediate value, along the first path through the program that returns."""
     outputs: tuple[Output, ...] = ()
     branches: tuple[Branch, ...] = ()
     runs_at: Mapping[str, int] | None = None
@@ -243,7 +242,7 @@ class ReportData:
     stats: Mapping[str, float] = field(default_factory=dict)
     """Seconds of each step (`trace_s`, `generate_s`, `solve_s`, `replay_s`), and counts."""
     ways: Sequence[Formula] = ()
-    """The sizes that take each way through the program that returns, where there is more than one."""
+    """The sizes that take each path through the program that returns, if there are several."""
     parts: tuple[ConditionPart, ...] = ()
     """The parts of the condition with the lines that impose them, with the verdict `refined`."""
     second_opinion: SecondOpinion | None = None

@@ -38,7 +38,7 @@ from .calls import Law, NamedCall, of_number
 from .images import chosen_where
 
 FEW: Final = 4
-"""At most this many divisors along an axis are told apart."""
+"""At most this many divisors along an axis are distinguished."""
 MOST_STEPS: Final = 12
 """At most this many powers of a number are distinguished."""
 FAR: Final = 1 << 60

@@ -165,7 +165,7 @@ def _products(call: NamedCall, axis: int) -> _Products | None:
 
 
 MOST_PRODUCT: Final = 1 << 12
-"""Products that are told apart from greater ones."""
+"""The number of products that are distinguished from greater ones."""
 TOLD: Final = 3
 """Greater products that are known."""
 

@@ -33,7 +33,7 @@ FEW_NUMBERS: Final = 256
 FEW: Final = 8
 """At most so many sizes in a row are looked at one by one."""
 MOST_GROUPS: Final = 72
-"""At most this many boxes of sizes are told apart in a requirement."""
+"""At most this many boxes of sizes are distinguished in a requirement."""
 LAST_CUT: Final = 1 << 40
 """Sizes from this one on are not distinguished."""
 MOST_BOXES: Final = 400

@@ -73,7 +73,8 @@ class Settings(BaseSettings):
     lease_s: float = Field(30.0, gt=1)
     """Seconds after which the work of a service that is gone goes back into the queue."""
     drain_s: float = Field(20.0, ge=0)
-    """Seconds that running checks get to end when the service is told to stop; then they are queued again."""
+    """Seconds that running checks may take after a request to stop the service; then they are queued again.
+    """
     traces: str = ""
     """The URL at which an OpenTelemetry collector takes traces (OTLP over HTTP); empty for none."""
     log_format: Literal["json", "text"] = "json"

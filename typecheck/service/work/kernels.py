@@ -45,7 +45,7 @@ _UNDONE: Final = (*OTHERS, "meta tensor", "overflow", "expected a value of type"
 
 
 class KernelGraph(Protocol):
-    """A program that is known as a graph, and what it is at concrete sizes."""
+    """A program that is given as a graph, with its values at concrete sizes."""
 
     spec: Spec
 

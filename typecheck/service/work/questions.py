@@ -158,7 +158,7 @@ def _pair(content: bytes) -> comparing.Pair:
 
 
 def traced(given: Program) -> Traced:
-    """A program as what it is a trace of: its inputs declare themselves."""
+    """Returns a program as a trace that declares its own inputs."""
     lines = []
     for value in given.inputs:
         if not value.parameter and isinstance(value.type, Tensor):

@@ -122,7 +122,7 @@ class Runner:
         self.tell(taken.digest, "")
 
     def _settle(self, taken: Taken, outcome: Outcome, seconds: float) -> None:
-        """Keeps the answer, or puts the work back, or says why there is no answer."""
+        """Stores the answer, or puts the work back, or stores the reason why there is no answer."""
         store, owner, digest = self.store, self.owner, taken.digest
         kind, reason, ended = _read(outcome)
         if kind == "stopped":

@@ -45,10 +45,11 @@ def read(stream: IO[bytes]) -> tuple[Any, bytes] | None:
 
 
 def main() -> None:
-    """Answers until there are no more questions.
+    """Answers questions until there are no more.
 
-    The arguments are `models` and the memory in MB, or `targets`: then what is asked about is a target of
-    this machine, whose code is run, and whose memory the one who asks looks after: torch reserves too much.
+    The arguments are `models` and the memory in MB, or `targets`. A target belongs to this machine, and its
+    code is run. Its memory is watched by the parent process, since torch reserves too much for a limit in the
+    process itself.
     """
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what else is printed must not come between
