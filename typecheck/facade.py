@@ -65,9 +65,7 @@ class Report(ReportData):
         return to_html([self])
 
     def _repr_html_(self) -> str:
-        """The report as a notebook shows it: without a script, and as an excerpt where there are very many
-        calls.
-        """
+        """Returns the report for a notebook: without a script, and shortened if there are very many calls."""
         from .render.html import summary
 
         return summary(self)

@@ -537,13 +537,13 @@ def divided(pieces: Pieces, law: Callable[[Piece], list[Piece] | None]) -> Piece
 
 
 def is_infinite(piece: Piece) -> bool:
-    """Returns whether a piece of halves is infinity, or what a law has made of it."""
+    """Returns whether a piece of halves is infinity, or was computed from it."""
     term, over = piece.term, piece.over
     return isinstance(term, int) and isinstance(over, int) and 2 * abs(term) > INFINITY * over
 
 
 def finite(pieces: Pieces) -> Pieces:
-    """Returns the pieces with infinity made unknown."""
+    """Returns the pieces with unknown ones in place of infinity."""
     if not any(map(is_infinite, pieces.pieces)):
         return pieces
     some = (replace(p, term=None) if is_infinite(p) else p for p in pieces.pieces)

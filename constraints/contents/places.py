@@ -179,7 +179,7 @@ class Places:
         self.certain = certain
         self._found: dict[tuple[int, Place, int | None], Tensor | None] = {}
         self.extremes: dict[tuple[int, bool], Tensor | None] = {}
-        """The least and the greatest elements of values that have been looked for."""
+        """The least and the greatest elements that were found for values so far."""
 
     def of_result(self, op: str, args: dict[str, Argument], result: Tensor, time: int) -> Elements:
         """Returns the elements of the result of a call that is being made, one or a few in a row; None where

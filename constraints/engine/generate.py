@@ -175,7 +175,7 @@ class Rule:
     tensors: frozenset[str] = frozenset()
     """The parameters that may be tensors by their annotation."""
     integers: frozenset[str] = frozenset()
-    """The parameters that take integers by their annotation."""
+    """The parameters that are annotated as integers."""
     reach: Callable[[Named], Reach | None] = lambda named: None
     """Returns how far from either end of a shape the rule looks, given the named arguments; None where it
     needs all of it. It is used for tensors of unknown rank only.

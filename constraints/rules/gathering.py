@@ -385,7 +385,7 @@ def unique(
     return_counts: bool = False,
     dim: int | None = None,
 ) -> Tensor | tuple[Tensor, ...]:
-    """The parts of `unique_all` that are asked for."""
+    """Returns those results of `unique_all` that the call requests."""
     values, inverse, counts = unique_all(c, input, dim)
     if not (return_inverse or return_counts):
         return values

@@ -94,7 +94,7 @@ or their length.
 
 
 def remaining(iterator: Any) -> tuple[Any, ...] | None:
-    """Returns what decides the elements that an iterator of Python's has left; None where Python hides it.
+    """Returns the values that decide the remaining elements of an iterator; None where Python hides them.
 
     The protocol for copies gives it. Iterators of `itertools` have that up to 3.13, with a warning from 3.12
     on.

@@ -21,7 +21,7 @@ from torch.utils._traceback import CapturedTraceback
 # ---- questions
 
 EVALUATED: Final = ShapeEnv, "_maybe_evaluate_static"
-"""The place of what answers a question on sizes by what a ShapeEnv knows."""
+"""The owner and the name of the function that answers questions on sizes from the knowledge of a ShapeEnv."""
 LOGGED: Final = ShapeEnv, "_log_guard"
 """The place of what is called with each new guard."""
 _CACHED: Final = "_maybe_evaluate_static", "_inner_evaluate_expr", "simplify", "replace", "_find"

@@ -28,7 +28,7 @@ make_subclass: Final = torch.Tensor._make_subclass
 make_wrapper: Final = torch.Tensor._make_wrapper_subclass
 """A tensor of a subclass, without memory of its own."""
 is_of_transform: Final = torch._C._functorch.is_functorch_wrapped_tensor
-"""Whether a tensor is what a transform such as `vmap` has made of another."""
+"""Returns whether a tensor is the wrapper that a transform such as `vmap` puts around another."""
 torch_check: Final = torch._check
 """Raises unless a condition holds; of sizes of a trace it makes a fact."""
 torch_assert_async: Final = torch._assert_async

@@ -63,7 +63,7 @@ NOT_AGAIN = "the program does not do the same when it is run again"
 class GaveUp(BaseException):
     """Raised where the run cannot go on.
 
-    It is no Exception, so that a model's own `except Exception` does not swallow it.
+    It does not derive from Exception, so that a model's own `except Exception` does not swallow it.
     """
 
 

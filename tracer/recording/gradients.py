@@ -46,7 +46,7 @@ class Gradients:
     def __init__(self, run: Recorder) -> None:
         self._run = run
         self._asked: dict[int, bool] = {}
-        """Whether the program lets a real tensor require some, by identity."""
+        """Whether real tensors require gradients, as the program has set it, by identity."""
         self.made_without: set[int] = set()
         """Values that were made where gradients are disabled."""
         self._known: dict[int, bool | None] = {}

@@ -622,7 +622,7 @@ class Lent(NamedTuple):
     """The contents of a program, lent to a block."""
 
     aliases: list[torch.Tensor]
-    """The stand-ins that lie in the memory of a tensor of the program's."""
+    """The stand-ins that share the memory of a tensor of the program."""
     changed: list[str]
     """The names of attributes of modules that the block has changed, at its end."""
 

@@ -220,7 +220,7 @@ class ViewMemory(Memory):
 
     @property
     def is_restrided(self) -> bool:
-        """Returns whether its strides along dims of size 1 may be others than its layout says.
+        """Returns whether its strides along dims of size 1 may differ from those of its layout.
 
         torch computes the strides of another shape anew, without regard to such dims. A dim that is expanded
         to a size of 1 keeps its stride, which a view may multiply.

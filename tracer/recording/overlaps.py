@@ -102,7 +102,7 @@ def require_no_overlap(
 
 
 def _lying(run: Recorder, tensor: torch.Tensor) -> tuple[Memory | None, Value]:
-    """Returns the memory of a tensor, and its value."""
+    """Returns the memory of a tensor, and the tensor's value."""
     value = tensor.value if isinstance(tensor, SymbolicTensor) else run.real_tensor(tensor)[1]
     return run.memory_of(tensor), value
 

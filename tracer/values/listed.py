@@ -153,7 +153,7 @@ def _data(run: Recorder, value: Tensor, sizes: tuple[Dim, ...], nowhere: Formula
 
 
 def as_tensor(run: Recorder, several: Any) -> Any:
-    """The integers of a list, or the rows of integers, as a tensor; any other list as it is.
+    """Returns the integers of a list, or the rows of integers, as a tensor, and any other list unchanged.
 
     A list may have members beside the one that represents many: each equals that one at its own index.
     """

@@ -222,7 +222,7 @@ class Memory:
 
     def __init__(self, owner: Tensor | None = None) -> None:
         self.owner = owner
-        """The value of a tensor that fills it; None where no tensor is known to."""
+        """The value of a tensor that fills the memory; None if no such tensor is known."""
         self.tensors: list[weakref.ref[SymbolicTensor]] = []
         """The tensors that lie in this memory."""
 

@@ -38,7 +38,7 @@ class Reading:
         _listening.remove(self)
         found = {*self.opened, *_imported()}
         self.files = tuple(sorted(filter(_is_users, found)))
-        """All modules that are imported, and what was opened: the user's alone, and what is still there."""
+        """The user's files among the imported modules and the opened files, as far as they still exist."""
 
     @property
     def unchanged(self) -> bool:

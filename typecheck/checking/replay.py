@@ -49,7 +49,7 @@ class RunLimits:
     inputs: int = 4_000_000
     """Elements of all inputs together."""
     weights: int = 200_000_000
-    """Elements of all parameters and buffers, which are copied for each run."""
+    """Elements of all parameters and buffers together. They are copied for each run."""
     made: int = 4_000_000
     """Elements of all tensors that a run makes, as recorded, where fake tensors do not see all."""
     total: int = 100_000_000

@@ -68,7 +68,8 @@ class Unseen:
     sizes: tuple[int, ...] = ()
     """Sizes that such an index is used in: the number of rows of a table."""
     symbols: frozenset[str] = frozenset()
-    """The sizes that these indices, what they go into, and what is caught speak of."""
+    """The sizes that occur in these indices, in the sizes that they index, and in refusals that are caught.
+    """
 
     def __bool__(self) -> bool:
         return self.caught or self.asserts or Origins.COMPUTED in self.indices

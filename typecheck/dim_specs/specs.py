@@ -69,7 +69,7 @@ class Hint:
 
 
 Size: TypeAlias = "Dim | Hint | None"
-"""An integer, a term over the dims, a hint; None is what the example has."""
+"""An integer, a term over the dims, a hint, or None for the size of the example."""
 
 
 @dataclass(frozen=True, slots=True)

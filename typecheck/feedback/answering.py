@@ -148,7 +148,7 @@ def oracle(shape_env: ShapeEnv | None = None, budget_ms: float = 200.0) -> Itera
 
 @dataclass(frozen=True, slots=True)
 class _EvaluationPatch:
-    """torch's `_maybe_evaluate_static` with solvers behind it."""
+    """A patch of torch's `_maybe_evaluate_static` that asks solvers if torch has no answer."""
 
     plain: Callable[..., Any]
     solvers: tuple[Solver, ...]

@@ -81,7 +81,7 @@ class Migrations:
     report: Report
     """The check that the answers come from: what stands in the way has its lines there."""
     static: Migration | None
-    """A static migration, which was replayed on the program; None where none is known to exist."""
+    """A static migration, which was replayed on the program; None if none is known to exist."""
     principal: Mapping[str, Type]
     """The most precise gradual type of each node that all static migrations share."""
     types: Mapping[str, Type]

@@ -1,7 +1,7 @@
-"""Waits until files change, by looking at them several times a second.
+"""Waits until files change, by checking them several times a second.
 
-That works on every file system, remote ones included, and needs no package: the files are those few that an
-answer depends on.
+That works on every file system, remote ones included, and needs no package. There are only few such files:
+those that an answer depends on.
 """
 
 from __future__ import annotations

@@ -197,11 +197,12 @@ _ERRS: Final[Mapping[str, str]] = {
 
 
 MOST_TOLD: Final = 400
-"""A condition of more letters is left out of a message."""
+"""A condition with more characters is left out of a message."""
 
 
 def _told(note: Note, system: System) -> str:
-    """The reason of a note; of an approximation with what it may do wrongly, and where."""
+    """Returns the reason of a note; for an approximation also the possible errors, and the sizes concerned.
+    """
     if note.code != "approximate":
         return note.reason
     where = str(note.where) if free_symbols(note.where) <= {*system.domain.symbols} else ""

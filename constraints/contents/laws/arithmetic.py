@@ -361,7 +361,7 @@ def floor_divide(call: NamedCall) -> Elements | Pieces:
 
 
 def _place_by_place(pieces: Pieces | None, shape: Shape) -> Pieces | None:
-    """Returns divisors that differ along an axis with few indices as a piece for each of these."""
+    """Returns a piece for each index, if divisors differ along an axis with few indices."""
     if pieces is None or len(pieces.pieces) != 1 or pieces.pieces[0].term is None:
         return pieces
     (piece,) = pieces.pieces

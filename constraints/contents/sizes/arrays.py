@@ -1024,6 +1024,6 @@ LAWS: Final[Mapping[str, Law]] = {
     "cumprod": _running(int.__mul__),
     "diff": _differences,
 }
-"""For each operator how the elements of its result are computed; functions of the elements at one place are
-those of `computed`.
+"""For each operator, the function that computes the elements of its result. Functions of the elements at one
+place are in `computed`.
 """

@@ -29,9 +29,9 @@ from .tails import Box, Tail
 ANCHORS: Final = (140, 70, 36, 20, 6)
 """Sizes at which elements are computed, to know of some that they stay as the size grows."""
 FEW_NUMBERS: Final = 256
-"""At most so many elements are computed at greater sizes than these."""
+"""At most this many elements are computed at sizes greater than these."""
 FEW: Final = 8
-"""At most so many sizes in a row are looked at one by one."""
+"""At most this many sizes in a row are examined one by one."""
 MOST_GROUPS: Final = 72
 """At most this many boxes of sizes are distinguished in a requirement."""
 LAST_CUT: Final = 1 << 40

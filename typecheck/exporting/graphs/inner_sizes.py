@@ -39,7 +39,7 @@ def _stepped(name: str, known: Fact) -> Dim:
 
 
 def paths_of(system: System, judge: Judge, sizes: Formula) -> list[Path]:
-    """The paths that some of these sizes take, and that return."""
+    """Returns the paths that return and that some of these sizes take."""
     given = (*system.domain.assumptions, sizes)
     returned = [path for path in system.paths if path.end.how == "returned"]
     return [path for path in returned if judge.satisfiable((*given, path.premise)) != "unsat"]

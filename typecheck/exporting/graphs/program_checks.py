@@ -138,7 +138,9 @@ class _Inputs:
                 yield from conjuncts(rewrite(formula, shown))
 
     def python(self, condition: Formula) -> str:
-        """`L['x'].size()[0] % 4 == 0`. Raises GraphError where nobody could write all of it."""
+        """Returns the condition as Python: `L['x'].size()[0] % 4 == 0`. Raises GraphError if a part of it
+        cannot be written.
+        """
         if any(atom.is_abbreviated for c in comparisons(condition) for atom in applications(c.term)):
             raise GraphError(f"a condition on its sizes is too long to be checked: {condition}")
         text = str(condition).replace("isqrt(", "math.isqrt(")

@@ -127,7 +127,7 @@ class Rows:
     each: Callable[[], Any]
     """Runs Python's own loop where there is no scan; the size is a number then."""
     back: Callable[[], Rows] | None = None
-    """The same in reverse."""
+    """Returns the rows in reverse."""
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.each())

@@ -62,7 +62,9 @@ def _of_results(either: Either, original: Callable[..., Any]) -> Callable[..., A
 
 
 def _like(value: torch.Tensor, shape: list[Any]) -> torch.Tensor:
-    """A tensor of this shape, its dims in memory as they are; to expand one torch has to know what is 1."""
+    """Returns a tensor of this shape whose dims have the same order in memory. (To expand a tensor, torch
+    would have to know which sizes are 1.)
+    """
     return torch.empty_permuted(shape, order_in_memory(value), dtype=value.dtype, device=value.device)
 
 

@@ -1,4 +1,4 @@
-"""Calls of torch's that go otherwise while a model is traced, so that fewer sizes become numbers."""
+"""Replacements for calls of torch while a model is traced, so that fewer sizes become numbers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ aten = torch.ops.aten
 
 @contextlib.contextmanager
 def other_calls(either: Either) -> Iterator[None]:
-    """While this lasts calls go otherwise. `either`: which sizes broadcast either way."""
+    """Inside, calls are replaced. `either` says which sizes broadcast either way."""
     modes = _Pooling(), _Squeezing(), _SliceEnds(), _ViewWriting(), SizedCalls(), Alike(either), HeldSizes()
     with contextlib.ExitStack() as calls:
         for context in (*modes, _paddings()):
@@ -233,9 +233,9 @@ def _paddings() -> Iterator[None]:
 
 @contextlib.contextmanager
 def recurrent_shapes() -> Iterator[None]:
-    """While this lasts the shapes of the results of an LSTM, GRU or RNN are computed by their law.
+    """Inside, the shapes of the results of an LSTM, GRU or RNN are computed by their law.
 
-    torch finds them by running through the sequence step by step, which makes its length a number; yet the
+    torch finds them by running through the sequence step by step, which makes its length a number. Yet the
     operator stays one node of the graph, which takes sequences of any length.
     """
     laws = {

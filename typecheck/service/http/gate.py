@@ -80,7 +80,7 @@ class Gate:
             answered(_route(scope), status)
 
     async def _answer(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> int:
-        """The status of the answer that was given."""
+        """The status code of the answer."""
         given = headers.get("x-request-id", "")
         request = given if _ID.fullmatch(given) else secrets.token_hex(8)
         token = REQUEST.set(request)

@@ -31,7 +31,7 @@ class Settings(BaseSettings):
     database: str = ""
     """A URL, such as `postgresql+psycopg://user:password@host/name`; empty for SQLite in `data`."""
     workers: int = Field(default_factory=lambda: max(1, (os.cpu_count() or 2) - 1), ge=1, le=256)
-    """Checks at a time."""
+    """The number of checks at a time."""
     executor: Literal["local", "ray"] = "local"
     """Where checks run: processes of this machine, or a Ray cluster."""
     ray_address: str = ""

@@ -34,7 +34,7 @@ class Progress:
 
 @dataclass(slots=True)
 class _Followed:
-    """A work that somebody follows."""
+    """A work with followers."""
 
     latest: Progress | None = None
     followers: set[asyncio.Event] = field(default_factory=set)

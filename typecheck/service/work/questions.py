@@ -285,7 +285,7 @@ def _compare(pair: comparing.Pair, question: Question, tell: Tell) -> dict[str, 
 
 
 def _job(asked: Any, question: Question, tell: Tell) -> dict[str, Any]:
-    """As `anyshape check` has it, with what that keeps on disk."""
+    """Returns the job in the form that `anyshape check` caches."""
     from ...project.cache import Cache, default_folder
     from ...project.config import ConfiguredJob
     from ...project.jobs import answer as answered

@@ -80,7 +80,7 @@ def _listen(stream: IO[bytes], questions: queue.Queue[tuple[Any, bytes]]) -> Non
 
 
 def _warm() -> None:
-    """Imports what the first question would wait for."""
+    """Imports in advance the modules that the first question needs."""
     from ....constraints.rules import default_rules
     from ....solver.backends import z3_backend
 
