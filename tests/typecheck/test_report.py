@@ -225,6 +225,7 @@ def test_headlines(verdict: Verdict, exact: bool, part: str) -> None:
     ),
     (Verdict.UNKNOWN, Accepts(True, True, ("h",), False, ge(h, 8)), ["It certainly runs where\n  8 <= h"]),
     (Verdict.UNKNOWN, Accepts(True, True, ("h",), False, False), []),
+    (Verdict.UNKNOWN, Accepts(True, True, ("h",), False), ["It certainly runs\n  at all of these sizes"]),
 ])  # fmt: skip
 def test_what_is_certain_is_told_apart(verdict: Verdict, accepts: Accepts, parts: list[str]) -> None:
     report = replace(REPORT, verdict=verdict, accepts=accepts)
