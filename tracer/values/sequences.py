@@ -506,7 +506,7 @@ class Repeated(SymbolicTensor):
 
     @property
     def value(self) -> NoReturn:  # type: ignore[override]
-        self.run.give_up("what a loop has put into a list is used in a way that is not followed")
+        self.run.give_up("the elements that a loop has put into a list are used in an unknown way")
 
     ref = value
 
