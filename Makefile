@@ -33,28 +33,28 @@ lint: .venv/installed-dev build/typing build/namespace ## ruff, mypy, import-lin
 	PYTHONPATH=build/namespace $(BIN)/lint-imports
 
 # `ORACLE="--op add --jobs 1"` passes options on.
-oracle: .venv/installed-dev ## hold every operator to torch's own samples
+oracle: .venv/installed-dev ## compare the rules with torch's own samples
 	$(BIN)/python tests/oracle/run.py $(ORACLE)
 
-coverage: .venv/installed-dev ## the same, and write docs/coverage.md anew
+coverage: .venv/installed-dev ## compare all rules with torch's samples, and write docs/coverage.md
 	$(BIN)/python tests/oracle/run.py --write
 
 # `DTYPES="--op add"` passes options on. tests/oracle/dtypes.py says how the table is made of the releases of torch.
-dtypes: .venv/installed-dev ## the operators and dtypes at which the rules differ from torch
+dtypes: .venv/installed-dev ## list the operators and dtypes for which the rules differ from torch
 	$(BIN)/python tests/oracle/dtypes.py compare $(DTYPES)
 
 # `FUZZ="--programs 20000 --seed 7 --jobs 2 --only contents,casts"` passes options on.
-fuzz: .venv/installed-dev ## random programs, checked and judged by eager PyTorch, into build/fuzz/
+fuzz: .venv/installed-dev ## check random programs, and compare the verdicts with eager runs; results in build/fuzz/
 	$(BIN)/python -m benchmarks.fuzz $(FUZZ)
 
 # `BENCH="models --models bert --export"` passes options on.
-bench: .venv/installed-dev ## the benchmarks, into build/bench/ and benchmarks/results.md
+bench: .venv/installed-dev ## run the benchmarks; results in build/bench/ and benchmarks/results.md
 	$(BIN)/python -m benchmarks.bench $(BENCH)
 
-bench-check: .venv/installed-dev ## compare the cost of the package with what it may cost
+bench-check: .venv/installed-dev ## check that the costs of a check are within their limits
 	$(BIN)/python -m benchmarks.gate
 
-bench-baseline: .venv/installed-dev ## make what the package costs now what it may cost
+bench-baseline: .venv/installed-dev ## set these limits to the present costs
 	$(BIN)/python -m benchmarks.gate --update
 
 # `ZOO="--only timm -j 1"` passes options on.
@@ -62,11 +62,11 @@ zoo: .venv-zoo/installed ## check models of public packages against eager PyTorc
 	.venv-zoo/bin/python benchmarks/zoo.py -j 2 --json build/zoo.json $(ZOO)
 
 # `TORCH=2.14` names the release, the installed one if left out; `READ=1` notes that the replaced functions were read in it.
-host-diff: .venv/installed-dev ## show what another release of torch changes in what tracer/host/ relies on
+host-diff: .venv/installed-dev ## show what another release of torch changes for tracer/host/
 	$(BIN)/python tests/host_releases.py $(if $(TORCH),--torch $(TORCH)) $(if $(READ),--read)
 
 # `COMPAT="tests/tracer -x"` passes arguments on to pytest; then nothing is written.
-compat: ## run the fast tests on another release: make compat TORCH=2.14 PYTHON=3.13
+compat: ## run the fast tests on other releases: make compat TORCH=2.14 PYTHON=3.13
 	@test -n "$(TORCH)" || { echo "make compat TORCH=2.14 PYTHON=3.13" >&2; exit 2; }
 	python3 tests/compat.py --torch $(TORCH) --python $(if $(filter file,$(origin PYTHON)),3.11,$(PYTHON)) $(COMPAT)
 

@@ -76,7 +76,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one model. One that torch cannot export at fixed sizes, either, has `unexportable`."""
+    """The result for one model. A model that torch cannot export at fixed sizes either has `unexportable`."""
 
     name: str
     package: str
@@ -165,8 +165,8 @@ def _exported(call: Callable[[], ExportedProgram]) -> ExportedProgram | str:
 
 
 def _in_time(call: Callable[[], object]) -> bool:
-    """Does it end within `PATIENCE` seconds? Tried in a process of its own: torch, interrupted in a trace, is
-    left in a state in which models fail that run otherwise.
+    """Returns whether it ends within `PATIENCE` seconds. It is tried in a process of its own: after an
+    interrupted trace torch is left in a state in which models fail that run otherwise.
     """
 
     def limited() -> None:
@@ -180,7 +180,7 @@ def _in_time(call: Callable[[], object]) -> bool:
 
 
 def _plain(model: Any, given: Mapping[str, Any], report: Report) -> str:
-    """What plain torch.export says of the spec."""
+    """Returns the result of plain torch.export with the spec."""
     shapes = report.dynamic_shapes
     if shapes is None:
         return "there is no spec"

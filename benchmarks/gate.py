@@ -30,7 +30,7 @@ BASELINE = ROOT / "benchmarks" / "baseline.json"
 FIXTURES = ROOT / "tests" / "tracer" / "fixtures"
 ALLOWED = 1.15
 GROWTH = 11.0
-"""How many times the instructions a program of ten times the nodes may take."""
+"""The limit of instructions for a program of ten times the nodes, as a multiple."""
 SHORT, LONG = 30, 300
 MAKERS = {
     name: programs.MAKERS[name]
@@ -59,7 +59,7 @@ class Failure:
 
 
 def cases() -> Iterator[tuple[str, Callable[[], object]]]:
-    """What is counted: saved programs, generated ones at two lengths, recorded ones."""
+    """Yields the cases that are counted: saved programs, generated ones at two lengths, recorded ones."""
     for path in ("resnet.pt2", "bert.pt2", "unet.pt2"):
         yield f"file {path}", lambda path=path: check(str(FIXTURES / path)).to_text()  # type: ignore[misc]
     for maker, make in MAKERS.items():

@@ -32,7 +32,7 @@ ENOUGH_S, ENOUGH = 0.5, 25
 
 @dataclass(frozen=True, slots=True)
 class Grown:
-    """What a program of a length costs, per node."""
+    """The cost of a program of some length, per node."""
 
     maker: str
     nodes: int

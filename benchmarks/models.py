@@ -22,7 +22,7 @@ class Measured:
 
 
 class Residual(nn.Module):
-    """What both blocks of a ResNet have in common: the shortcut, projected where sizes change."""
+    """The common part of both blocks of a ResNet: the shortcut, projected where sizes change."""
 
     def __init__(self, inputs: int, outputs: int, stride: int) -> None:
         super().__init__()

@@ -52,7 +52,7 @@ class Builder:
         return self._new()
 
     def unfinished(self, more: int = 1) -> bool:
-        """Is there room for so many nodes?"""
+        """Returns whether there is room for so many more nodes."""
         return len(self._nodes) + more <= self.length
 
     def made(self, *outputs: Ref) -> Made:

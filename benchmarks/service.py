@@ -96,7 +96,7 @@ class Server:
         return found
 
     def memory_mb(self) -> float:
-        """What the service itself uses, without its workers."""
+        """Returns the memory of the service itself, without its workers."""
         pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
@@ -245,7 +245,7 @@ class Soak:
         self.until = time.monotonic() + minutes * 60
         self.random = random.Random(0)
         self.accepted: dict[str, tuple[str, str]] = {}
-        """What every check that was accepted is about: a program and an assumption."""
+        """The program and the assumption of every check that was accepted."""
         self.counts: dict[str, int] = {}
         self.memory: list[float] = []
 
@@ -344,7 +344,7 @@ class Soak:
             self.count("times all connections to the database were dropped")
 
     async def verify(self, client: httpx.AsyncClient) -> tuple[int, int]:
-        """How many of the accepted checks have a wrong answer, and how many none."""
+        """Returns the numbers of accepted checks with a wrong answer, and of those without one."""
         from anyshape.typecheck import check
 
         expected: dict[tuple[str, str], Any] = {}

@@ -1,4 +1,4 @@
-"""What benchmarks/service.py has measured, in words, between two marks of docs/service.md."""
+"""Writes the measurements of benchmarks/service.py, in words, between two marks of docs/service.md."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _soak(one: Mapping[str, Any]) -> str:
     return (
         f"{one['minutes']:g} minutes with six clients that never stop: {one['accepted']} checks accepted,"
         f" {', '.join(faults)}. Lost: {one['lost']}. Wrong: {one['wrong']}, by comparison with `check`."
-        f" {one.get('given up after two kills', 0)} ended as `failed`, for their worker was killed twice."
+        f" {one.get('given up after two kills', 0)} ended as `failed` because of two killed workers."
         f" The service took {one['memory_mb_early']:.0f} MB early and {one['memory_mb_late']:.0f} MB late."
     )
 

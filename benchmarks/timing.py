@@ -37,7 +37,7 @@ class Spread:
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """How long the work takes, once."""
+    """Returns the seconds that the work takes, once."""
     started = now()
     work()
     return now() - started

@@ -28,7 +28,7 @@ class Opinion:
 
     outcome: Outcome
     asked: int = 0
-    """How many questions the solver was asked."""
+    """The number of questions that the solver was asked."""
     reason: str = ""
     """The claim that the solver contradicts or leaves open; empty where it agrees with all."""
     script: str = ""

@@ -434,7 +434,9 @@ class _PathReading:
     def _add_unless_some_run(
         self, region: Formula, requirement: Requirement, runs: Iterable[Formula], system: System
     ) -> None:
-        """Some data get through at some sizes of a region; those at which none do are refused."""
+        """Requires that sizes of the region are in `runs`, where some data get through. The others are
+        refused.
+        """
         needs = implies(region, any_of(runs))
         if not system.incomplete and not self._judge.follows(needs, self._domain.assumptions):
             self._add(self.requirements, replace(requirement, needs=needs))

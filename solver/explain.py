@@ -161,8 +161,8 @@ class Flow:
         return found or [*self._operands(index)]
 
     def _declared(self, formula: Formula) -> list[Place]:
-        """Returns the sizes of inputs that a formula mentions, since a check by the program itself is no
-        call.
+        """Returns the sizes of inputs that a formula mentions. They are the origin of a check by the program
+        itself, which is not a call.
         """
         names = free_symbols(formula)
         return [

@@ -120,7 +120,7 @@ def page(results: dict[str, dict[str, Any]]) -> str:
             told += [f"- and {more} more\n"] if more > 0 else []
     if skipped:
         named = "".join(f"- {reason}: {', '.join(pairs)}\n" for reason, pairs in sorted(skipped.items()))
-        told.append(f"\n## Why tests are skipped\n\nHow many, with which torch and Python.\n\n{named}")
+        told.append(f"\n## Why tests are skipped\n\nThe number of tests for each reason, by run.\n\n{named}")
     return HEAD + "".join((*rows, *told))
 
 

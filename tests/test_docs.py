@@ -8,12 +8,16 @@ from __future__ import annotations
 import doctest
 import re
 import sys
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
+from pkgutil import resolve_name
 from types import ModuleType
 from typing import Any
 
 import pytest
+
+from anyshape.typecheck.cli.main import main
 
 ROOT = Path(__file__).parent.parent
 PAGES = [page for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))) if page.exists()]
@@ -86,20 +90,76 @@ def test_an_example_that_raises_is_caught_at_its_line() -> None:
     assert raised.traceback[-1].lineno == 3  # counted from 0
 
 
+def test_outputs_that_pages_show_are_printed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("COLUMNS", "100")
+    (start,) = re.findall(r"^\$ anyshape check examples[^\n]*\n(.*?)\n…\n", NAMED["README.md"], re.M | re.S)
+    (finding,) = re.findall(r"^```text\n(condition: .*?)```$", NAMED["outputs.md"], re.M | re.S)
+    command = ["check", "examples/unet.py:UNet", "--input", "x: float32[batch, 3, h, w]", "--no-cache"]
+    assert main(command) == 1
+    printed = capsys.readouterr().out
+    assert printed.startswith(start) and finding in printed
+
+
+# ---- paths and names
+
 PACKAGES = ("constraints", "solver", "tracer", "typecheck")
+NAMED = {page.name: page.read_text() for page in (*PAGES, ROOT / "CONTRIBUTING.md")}
+TESTS = "\n".join(file.read_text() for file in (ROOT / "tests").rglob("test_*.py"))
+
+
+def absent(text: str) -> list[str]:
+    """Returns the paths, the names of modules and values, and the names of tests in a text that do not exist.
+    """
+    tops = "|".join(PACKAGES)
+    paths = re.findall(rf"`((?:{tops}|tests|benchmarks|docs|examples)/[\w./-]*)`", text)
+    names = re.findall(rf"`(?:anyshape\.)?((?:{tops})(?:\.\w+)+)(?:\(\w*\))?`", text)
+    return [
+        *(path for path in paths if not (ROOT / path).exists()),
+        *(name for name in names if not _is_importable(f"anyshape.{name}")),
+        *(name for name in re.findall(r"`(test_\w+)`", text) if f"def {name}(" not in TESTS),
+    ]
+
+
+def _is_importable(name: str) -> bool:
+    try:
+        resolve_name(name)
+    except (ImportError, AttributeError):
+        return False
+    return True
+
+
+@pytest.mark.parametrize("page", NAMED)
+def test_paths_and_names_exist(page: str) -> None:
+    assert absent(NAMED[page]) == []
+
+
+def test_a_path_or_a_name_that_does_not_exist_is_noticed() -> None:
+    text = "`tests/none.py` `solver/` `solver.none.that` `anyshape.solver.decide` `test_no_such_test`"
+    assert absent(text) == ["tests/none.py", "solver.none.that", "test_no_such_test"]
 
 
 def test_every_folder_has_its_line_in_the_architecture() -> None:
-    page = (ROOT / "docs" / "architecture.md").read_text()
+    page = NAMED["architecture.md"]
     rooms = {init.parent for folder in PACKAGES for init in (ROOT / folder).glob("*/__init__.py")}
     assert [room.name for room in sorted(rooms) if f"`{room.relative_to(ROOT)}/`" not in page] == []
+
+
+def test_the_rooms_are_in_the_order_of_the_contracts() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    layers = {
+        contract["containers"][0].removeprefix("anyshape."): contract["layers"]
+        for contract in project["tool"]["importlinter"]["contracts"]
+        if contract["name"].startswith("rooms of ")
+    }
+    for folder in ("constraints", "solver", "tracer"):
+        rooms = re.findall(rf"^\| `{folder}/(\w+)/` \|", NAMED["architecture.md"], re.MULTILINE)
+        assert rooms == [layer for layer in reversed(layers[folder]) if (ROOT / folder / layer).is_dir()]
 
 
 def test_the_architecture_names_files_that_there_are() -> None:
     folders = [ROOT / folder for folder in (*PACKAGES, "tests", "benchmarks")]
     there = {path.name for folder in folders for path in folder.rglob("*.py")}
-    assert named_files() - there == set()
-
-
-def named_files() -> set[str]:
-    return {*re.findall(r"`(?:\w+/)*(\w+\.py)`", (ROOT / "docs" / "architecture.md").read_text())}
+    assert {*re.findall(r"`(?:\w+/)*(\w+\.py)`", NAMED["architecture.md"])} - there == set()

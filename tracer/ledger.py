@@ -63,11 +63,13 @@ class Ledger:
         self.settled: dict[Formula, bool] = {}
         """Conditions that have been decided on this path."""
         self.left: dict[str, Callable[[], NoReturn]] = {}
-        """For each size that a `while` leaves, of which only bounds are known, what ends the run where these
-        do not suffice.
+        """For each size that a `while` leaves, for which only bounds are known, a function that ends the run
+        where the bounds do not suffice.
         """
         self.supposes: Callable[[], NoReturn] | None = None
-        """What ends the run where anything is refused: set on a path that such sizes may not take."""
+        """A function that ends the run where anything is refused. It is set on a path that such sizes may not
+        take.
+        """
         self._given: list[Formula] = [*domain.assumptions]
         self._seen_constraints = 0
         self._made_values = 0
@@ -109,7 +111,7 @@ class Ledger:
                 self.generator.learn(told)  # no news to the oracle, but sizes are written by it
 
     def require_instead(self, constraint: Constraint, formula: Formula) -> None:
-        """Records a node's requirement in another form."""
+        """Replaces a node's requirement by another form of it."""
         self.generator.node = constraint.node
         self.generator.require(formula, constraint.reason, constraint.error)
 

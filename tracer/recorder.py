@@ -115,7 +115,7 @@ class Recorder(Ledger, ABC):
 
     @abstractmethod
     def coin(self, outlook: Outlook = CLEAR) -> bool:
-        """Returns the outcome of a branch on data, which at some sizes leave one outcome."""
+        """Returns the outcome of a branch on data. At some sizes the data may leave only one outcome."""
 
     @abstractmethod
     def guess(self, reason: str, where: Formula = True) -> bool:
@@ -123,7 +123,7 @@ class Recorder(Ledger, ABC):
 
     @abstractmethod
     def doubt(self, reason: str, may: Direction = "accept", where: Formula = True) -> None:
-        """Marks a call of no operator as approximate."""
+        """Marks the present point of the program as approximate, apart from any operator."""
 
     @abstractmethod
     def may_raise(self, error: type[Exception], reason: str) -> None:
@@ -146,7 +146,7 @@ class Recorder(Ledger, ABC):
 
     @abstractmethod
     def insists(self, frame: FrameType) -> None:
-        """Notes that something of Python's makes a size a number in this frame."""
+        """Notes that a function of Python's turns a size into a number in this frame."""
 
     @abstractmethod
     def text(self, size: Any, frame: FrameType) -> str:

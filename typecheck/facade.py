@@ -51,8 +51,8 @@ class Report(ReportData):
     def to_text(
         self, *, width: int = 100, colour: bool = False, shapes: bool = False, full: bool = False
     ) -> str:
-        """The report for people; `shapes` adds the table of all intermediate shapes, `full` the calls on the
-        way to a finding that only hand sizes on.
+        """Returns the report for people. `shapes` adds a table of all intermediate shapes, `full` the calls
+        on the way to a finding that pass sizes on unchanged.
         """
         from .render.text import to_text
 
@@ -65,9 +65,7 @@ class Report(ReportData):
         return to_html([self])
 
     def _repr_html_(self) -> str:
-        """The report as a notebook shows it: without a script, and as an excerpt where there are very many
-        calls.
-        """
+        """Returns the report for a notebook: without a script, and shortened if there are very many calls."""
         from .render.html import summary
 
         return summary(self)

@@ -19,7 +19,7 @@ ONCE = ("random",)
 
 @dataclass(frozen=True)
 class Effort:
-    """How much one program may cost."""
+    """Limits on the cost of one program."""
 
     points: int = 20
     budget_s: float = 1.0
@@ -35,7 +35,7 @@ class Effort:
 
 @dataclass(frozen=True)
 class Row:
-    """What came of one program, as plain values."""
+    """The result for one program, as plain values."""
 
     name: str
     family: str
@@ -167,7 +167,7 @@ def _share(numbers: list[int], seed: int, families: Sequence[str], effort: Effor
 
 @dataclass
 class Statistics:
-    """What a campaign has found, in numbers."""
+    """The findings of a campaign, in numbers."""
 
     programs: int = 0
     decided: int = 0

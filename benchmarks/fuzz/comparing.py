@@ -1,4 +1,4 @@
-"""What the checker says of a program, and where eager PyTorch contradicts it."""
+"""Compares the checker's report on a program with eager PyTorch, and lists the contradictions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ Kind: TypeAlias = Literal[
     "internal-error",
     "exception", "died"
 ]  # fmt: skip
-"""How a report is wrong. `accepts-refused`: the exact condition holds of sizes that eager refuses, and so on.
+"""The kinds of errors of a report. `accepts-refused`: the exact condition holds for sizes that eager refuses,
+and so on.
 """
 
 
@@ -53,7 +54,8 @@ class Wrong:
 
 @dataclass(frozen=True)
 class Checked:
-    """What came of checking a program: a report, or the type and text of what `check` raised."""
+    """The result of checking a program: a report, or the type and text of the exception that `check` raised.
+    """
 
     report: Report | None = None
     raised: str = ""
@@ -77,7 +79,7 @@ class Checked:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Why it is not decided: the findings that say so, with names and numbers left out."""
+        """Returns the reasons why it is not decided, from the findings, without names and numbers."""
         if self.report is None:
             return (self.raised,)
         codes = (Code.INCOMPLETE, Code.NO_RULE, Code.APPROXIMATE, Code.TRACE_LIMIT, Code.CONTRADICTED)
@@ -184,7 +186,7 @@ def _known(claim: Claim, value: tuple[int, ...] | int | None) -> object:
 
 
 def _claimed(report: Report, name: str, sizes: Sizes) -> Claim | None:
-    """What the report says of a result at these sizes. None where it says nothing, or several things."""
+    """Returns the report's claim about a result at these sizes; None if there is none, or several."""
     found = [o for o in report.outputs if o.name == name and (not o.when or _holds(o.when, sizes))]
     if len(found) != 1:
         return None

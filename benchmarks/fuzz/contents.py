@@ -327,7 +327,7 @@ def _named(index: Tensor) -> dict[str, Tensor]:
 
 
 def _table(w: Writer) -> Tensor:
-    """What is looked into: an input, or a tensor made for it."""
+    """Returns the table that is indexed: an input, or a tensor made for it."""
     inputs = [t for t in w.tensors if t.dtype == "f"]
     if w.rng.random() < 0.4:
         return w.rng.choice(inputs)

@@ -27,7 +27,7 @@ Result: TypeAlias = tuple[str, tuple[int, ...] | int | None]
 NUMEL = 4_000_000
 """Elements of all inputs together, beyond which a point is skipped."""
 BY_DATA = re.compile(r"to satisfy the constraint|to be within the support")
-"""What a library says of numbers that no sizes make right."""
+"""Messages of libraries about numbers that no sizes make right."""
 NO_MEMORY = re.compile(
     r"allocate|out of memory|not enough memory|Storage size calculation overflowed|too large"
 )
@@ -35,7 +35,8 @@ NO_MEMORY = re.compile(
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a point. `error` is the type and text of what was raised, `results` what all fills gave.
+    """The result at a point. `error` is the type and text of the exception, `results` the results of all
+    fills.
     """
 
     verdict: Verdict
@@ -159,7 +160,7 @@ class Judge:
         self.until = time.monotonic() + seconds
 
     def outcome(self, sizes: Sizes) -> Outcome:
-        """What happens at these sizes, whatever the data."""
+        """Returns the result at these sizes, whatever the data."""
         ran: list[tuple[Result, ...]] = []
         errors: list[str] = []
         if (
@@ -229,6 +230,6 @@ def _common(ran: list[tuple[Result, ...]]) -> tuple[Result, ...]:
 def outcomes(
     program: Program, at: Sequence[Sizes], fills: Iterable[str] = FIRST, seconds: float = 5.0
 ) -> list[Outcome]:
-    """What happens at each of the points. Raises what the text of the program raises when it is compiled."""
+    """Returns the results at each of the points. Raises the exception that compiling the program raises."""
     judge = Judge(program, fills, seconds)
     return [judge.outcome(sizes) for sizes in at]

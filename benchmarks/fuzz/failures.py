@@ -47,8 +47,8 @@ class Failure:
 
     @property
     def cause(self) -> str:
-        """What failures with one cause have in common, as far as their texts show it: the kind, and the
-        calls.
+        """Returns the common part of failures with one cause, as far as their texts show it: the kind, and
+        the calls.
         """
         calls = re.findall(r"\.(\w+)", self.program.source)
         return f"{self.wrong.kind}: {' '.join(sorted(set(calls) - {'shape', 'size'})) or 'no call'}"

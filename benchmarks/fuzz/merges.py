@@ -32,7 +32,7 @@ ARMS: Final = {
               "torch.full((t.shape[0],), {k})", "torch.arange(t.shape[0]).flip(0)",
               "torch.arange(t.shape[0]) + {k}", "t[:, 0].argsort()", "torch.arange({k}, t.shape[0] + {k})"),
 }  # fmt: skip
-"""What a way of a block returns, by its kind: both ways return new memory, or both a view."""
+"""The results of the two paths of a block, by kind: both paths return new memory, or both a view."""
 
 USES: Final = {
     "same": ("t = s",),
@@ -43,7 +43,7 @@ USES: Final = {
     "index": ("t = t[s]", "t = t * torch.ones({k} + {m}, 1)[s]", "t = t + F.embedding(s, torch.ones({m}, 1))",
               "t = t.index_select(0, s)"),
 }  # fmt: skip
-"""How the caller goes on with what a block returns, `s`."""
+"""The statements with which the caller uses the result of a block, `s`."""
 
 RESULTS: Final = (
     "t",

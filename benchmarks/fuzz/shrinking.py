@@ -43,7 +43,9 @@ def key(program: Program) -> tuple[str, str, tuple[str, ...]]:
 
 
 def weight(program: Program) -> tuple[int, int]:
-    """What shrinking lessens: the length of the text without its numbers, then the numbers."""
+    """Returns the quantity that shrinking reduces: the length of the text without its numbers, then the
+    numbers.
+    """
     text = "\n".join((program.source, program.spec, *program.assume))
     numbers = [int(n) for n in re.findall(r"(?<![\w.])\d+", text)]
     return len(re.sub(r"(?<![\w.])\d+", "#", text)), sum(numbers)

@@ -23,7 +23,7 @@ STUCK = (Code.INCOMPLETE, Code.INTERNAL_ERROR)
 
 @dataclass(frozen=True)
 class Result:
-    """What is told of one model. A model that fails to be measured has a `failure` and nothing else."""
+    """The measurements of one model. A model that fails to be measured has a `failure` and nothing else."""
 
     name: str
     package: str

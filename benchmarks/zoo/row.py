@@ -1,4 +1,4 @@
-"""What the catalogue says of a model: how to build it small, and what goes in."""
+"""The catalogue's entry for a model: how to build it small, and its inputs."""
 
 from __future__ import annotations
 

@@ -46,9 +46,7 @@ class NotComputed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Ray:
-    """The integers `first`, `first + step`, ..., of which there are `count`; `count` may be negative, where
-    there are none.
-    """
+    """The `count` integers `first`, `first + step`, ...; there are none if `count` is negative."""
 
     first: int
     step: int
@@ -87,8 +85,8 @@ class ComputedRange:
         return any_of((all_of(few), negate(self.given)))
 
     def adds_up(self, total: Dim, length: Dim) -> Formula | None:
-        """Returns the condition under which so many elements, none of which is negative, add up to a number;
-        None where it is not found.
+        """Returns the condition under which numbers, none of them negative, add up to a number; None where it
+        is not found.
 
         The sums of the first of them do not fall, so that those with one sum are next to each other.
         """
@@ -119,12 +117,12 @@ class ComputedRange:
         return any_of(all_of((eq(length, k), eq(total, found))) for k, found in enumerate(sums))
 
     def strides_fit(self, length: Dim) -> Formula | None:
-        """Returns the condition under which 64 bits hold the strides and the bytes of a tensor of floats that
-        has so many elements as its sizes, none of which is negative; None where it is not found.
+        """Returns the condition under which 64 bits hold the strides and the bytes of a tensor of floats with
+        these sizes, none of them negative; None where it is not found.
 
         The first stride is the product of all sizes but the first, with 1 in place of 0. It does not fall as
-        more sizes follow, at either end. Sizes are multiplied from the first one on, so that what comes
-        before a 0 has to fit.
+        more sizes follow, at either end. Sizes are multiplied from the first one on, so that the product of
+        those before a 0 has to fit.
         """
         if self.order == 0 or self.given is not True or self.by_data:
             return None
@@ -177,7 +175,7 @@ def _is_among(number: Dim, numbers: list[int]) -> Formula:
 
 
 def _progression(sums: list[int]) -> tuple[int, int]:
-    """Returns the first number of which there are these sums, and the step to the second."""
+    """Returns the first number and the step of an arithmetic progression, given its running sums."""
     numbers = [after - before for before, after in pairwise(sums[:3])]
     return (numbers[0] if numbers else 0), (numbers[1] - numbers[0] if len(numbers) > 1 else 0)
 
@@ -242,8 +240,8 @@ class _RangeStep:
 
 
 def _plain(value: Tensor, places: Places, one: bool) -> tuple[ComputedRange, ...]:
-    """Returns chains without functions, where the elements are integers of some ranges: of a single ray where
-    only `one` counts.
+    """Returns chains without functions if the elements are all integers of some ranges. With `one`, returns
+    none unless there is a single ray.
     """
     if value.dtype not in INTEGRAL:
         return ()

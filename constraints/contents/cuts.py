@@ -1,7 +1,7 @@
 """Elements on one side of a bound: `torch.where(i < n, i, 0)`, `i.masked_fill(i > 5, 0)`, `i[i < k]`.
 
-The mask and the elements are one tensor's, so that its integers up to the bound are those that the mask
-picks, in whatever order they lie.
+The mask is a comparison of the elements themselves. So the integers up to the bound are those that the mask
+picks, whatever their order.
 """
 
 from __future__ import annotations

@@ -19,8 +19,8 @@ infinite: short floats are in doubt from smaller numbers on.
 SPARE: Final = 5
 """Bits left for the errors of roundings."""
 LARGE: Final = 1 << 20
-"""The size, and the position, up to which it is asked whether integers of 32 bits and more, and doubles, hold
-results: those of a tensor of a million elements.
+"""Integers of 32 bits and more, and doubles, are checked to hold the results at sizes and positions up to
+this one: those of a tensor of a million elements.
 """
 
 

@@ -255,8 +255,8 @@ def _is_between(piece: Piece, least: int, most: int) -> Formula:
 
 
 def _whole(end: Tensor | None) -> tuple[Piece, ...] | None:
-    """Returns the integers that one element may be, the term of one in a range being None; nothing where they
-    are fractions, or data choose them.
+    """Returns the integers that one element may be; a piece that runs over a range has the term None. Returns
+    None for fractions, and where data choose.
     """
     pieces = None if end is None else pieces_of(of(end), ())
     if pieces is None or pieces.by_data or pieces.slack or pieces.roundings or pieces.and_data:
@@ -409,7 +409,7 @@ def _viewed(call: PlacedCall, greatest: bool) -> Tensor | None:
 
 
 def _beside(call: PlacedCall, greatest: bool) -> Tensor | None:
-    """Returns the extreme of several tensors, one of which may have no elements."""
+    """Returns the extreme of several tensors. One of them may have no elements."""
     several = call.args.get("tensors")
     if not isinstance(several, tuple) or not several:
         return None

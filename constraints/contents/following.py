@@ -34,7 +34,7 @@ LIKE = MADE | frozenset(
 )
 """Operators that use only the shape and the dtype of their input."""
 TAKING = frozenset("getitem index take index_select gather take_along_dim masked_select".split())
-"""Operators that return some of the elements of their first argument, as their other arguments say."""
+"""Operators that return some of the elements of their first argument; the other arguments say which."""
 OF_DATA = frozenset(
     "argsort argmax argmin bucketize searchsorted multinomial count_nonzero one_hot".split()
 )
@@ -144,8 +144,8 @@ def _of_data(call: NamedCall, sources: list[Tensor]) -> Elements:
 
 
 def _taken_from(call: NamedCall) -> Dim | None:
-    """Returns the common value of all elements of the first argument, if a call takes some of these: which
-    ones the data choose makes no difference. None where they have no common value.
+    """Returns the common value of all elements of the first argument, for a call that takes some of these.
+    The choice of the data then makes no difference. Returns None where they have no common value.
     """
     one = one_dim(call.named.get("input")) if call.op in TAKING else None
     return one if isinstance(one, int) else None
@@ -167,8 +167,8 @@ def _from_data(call: NamedCall, sources: list[Tensor]) -> bool:
 
 
 def _partly_of_data(call: NamedCall, sources: list[Tensor]) -> Elements:
-    """Returns the elements made from elements of which the user gives some. Where they stand next to others,
-    or within bounds, the law of the operator holds.
+    """Returns the elements of a result that is made from elements of the user's. Where these stand next to
+    others, or within bounds, the law of the operator holds.
     """
     if call.op in MERGING:
         kept = (*_kept_from(call, sources), call.named.get("input"), call.named.get("other"))
@@ -192,7 +192,7 @@ CASES: Final[tuple[tuple[Applies, Law], ...]] = (
     (lambda call, sources: not sources and call.op in DRAWN, _drawn),
     (lambda call, sources: True, _by_law),
 )
-"""What the elements of a result follow from: the law of the first case that applies."""
+"""Laws of the elements of a result, each with the cases that it applies to. The first that applies counts."""
 
 
 def _several(call: NamedCall) -> Any:

@@ -306,8 +306,8 @@ def _within_reach(pieces: Pieces, others: Pieces, reach: Reach) -> Pieces:
 def gathered(
     pieces: Sequence[Piece], unknown: Formula, by_data: bool, roundings: int, slack: bool
 ) -> Pieces | None:
-    """Returns the pieces of which there are elements at some sizes, with an unknown piece at the sizes in
-    `unknown`; None where they are too many.
+    """Returns those pieces that have elements at some sizes, with an unknown piece at the sizes in `unknown`;
+    None where they are too many.
     """
     pieces = [replace(p, given=given) for p in pieces if (given := tightest(p.given)) is not False]
     if len(pieces) > MOST_PIECES:
@@ -484,7 +484,9 @@ def settled(pieces: Pieces) -> Pieces:
 
 
 def _small(piece: Piece) -> Iterator[Piece]:
-    """Yields the numbers of a range in doubt from one end, a number, up to where they are rounded."""
+    """Yields the numbers of a range in doubt, from an end that is a number up to the first one that is
+    rounded.
+    """
     if len(piece.indices) != 1 or piece.over != 1 or not (piece.attained and piece.indices[0].dense):
         return
     ((index,), term) = piece.indices, number(piece)
@@ -535,13 +537,13 @@ def divided(pieces: Pieces, law: Callable[[Piece], list[Piece] | None]) -> Piece
 
 
 def is_infinite(piece: Piece) -> bool:
-    """Returns whether a piece of halves is infinity, or what a law has made of it."""
+    """Returns whether a piece of halves is infinity, or was computed from it."""
     term, over = piece.term, piece.over
     return isinstance(term, int) and isinstance(over, int) and 2 * abs(term) > INFINITY * over
 
 
 def finite(pieces: Pieces) -> Pieces:
-    """Returns the pieces with infinity made unknown."""
+    """Returns the pieces with unknown ones in place of infinity."""
     if not any(map(is_infinite, pieces.pieces)):
         return pieces
     some = (replace(p, term=None) if is_infinite(p) else p for p in pieces.pieces)

@@ -143,7 +143,7 @@ def consumed(item: object) -> int:
 
 
 GREATEST_SIZE: Final = 1 << 60
-"""No tensor has so many elements."""
+"""The number of elements of a tensor is less than this."""
 LOSSES: Final = ("cross_entropy", "nll_loss", "cross_entropy_loss", "nll_loss_nd")
 INDICES: Mapping[str, Callable[[Named], Iterator[tuple[Tensor, Dim, bool]]]] = {
     **dict.fromkeys("embedding aten_embedding".split(), _embedding),
@@ -257,8 +257,8 @@ def require_data(
     *,
     numbers: bool = False,
 ) -> None:
-    """Requires that elements which no data decide are valid; `is_valid` is None for numbers of which that is
-    not known.
+    """Requires that elements which no data decide are valid. `is_valid` returns None for a number if it is
+    not known whether that is valid.
 
     Where the elements are not known either, the call is marked as approximate. With `numbers`, all numbers
     that the operand may contain are valid.
@@ -296,8 +296,8 @@ def doubt_places(c: Context, places: Tensor, sizes: Shape) -> None:
 
 
 def require_some(c: Context, op: str, operand: Any, low: Dim | None, high: Dim | None) -> None:
-    """Marks the call as approximate where bounds of the elements, whatever the data, leave none between these
-    two.
+    """Marks the call as approximate where the bounds of the elements show that none lies between `low` and
+    `high`, whatever the data.
     """
     if isinstance(operand, Tensor) and operand.elements is None:
         least, most = c.range_of(operand)

@@ -69,8 +69,8 @@ def one_dim(tensor: Any) -> Dim | None:
 
 
 def truths_of(tensor: Any) -> Truths | None:
-    """Returns the truths of the elements, whether some and whether all are true or other than 0, where sizes
-    decide them; else None.
+    """Returns whether some and whether all elements are true, or other than 0, if sizes decide that; else
+    None.
     """
     if isinstance(tensor, Tensor) and isinstance(tensor.elements, Truths):
         return tensor.elements
@@ -158,8 +158,9 @@ def _compared(op: str, left: Any, right: Any) -> Truths | None:
 
 
 def _of_fractions(op: str, left: Any, right: Any) -> bool | None:
-    """Returns the comparison of two numbers, of which one may be that of all elements of a tensor; None where
-    it is not known, as of numbers so close to each other that a conversion may make them equal.
+    """Returns the comparison of two numbers; each may be given as a tensor whose elements are all that
+    number. Returns None where it is not known, as for numbers so close to each other that a conversion may
+    make them equal.
     """
     a, b = _fraction(left), _fraction(right)
     if a is None or b is None or max(abs(a), abs(b)) < Fraction(1, FAR):

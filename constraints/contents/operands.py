@@ -137,8 +137,8 @@ FAILING: Final[Mapping[str, tuple[str, ...]]] = {
     "repeat_interleave": ("repeats", "input"),
     "pow": (),
 }
-"""For each operator the operands of which it refuses some data: besides those above, such as hold NaN, or
-what another operator has computed. It takes any exponents in a tensor.
+"""For each operator, the operands with which it refuses some data: besides those above, such as contain NaN
+or were computed by another operator. `pow` accepts any exponents in a tensor.
 """
 NUMERICAL: Final = frozenset(
     "inverse linalg_inv cholesky linalg_cholesky cholesky_inverse linalg_eigh linalg_eigvalsh linalg_svd svd "
@@ -148,7 +148,7 @@ NUMERICAL: Final = frozenset(
 )
 """Operators that refuse a matrix by an error of their own."""
 NORMS: Final = frozenset("linalg_matrix_norm linalg_norm norm".split())
-"""Norms of matrices, some of which are made of singular values."""
+"""Norms of matrices. Some of them are made of singular values."""
 DIVISIONS: Final = frozenset("div floor_divide remainder fmod".split())
 ASKING: Final = frozenset("pow randperm randint randint_like random".split()).union(
     INDICES, REFUSING, POINTS, PUT, DIVISIONS
@@ -267,7 +267,7 @@ def _has_elements(c: Context, tensor: Tensor) -> Formula:
 
 
 def _takes_all(c: Context, op: str, name: str, named: Named) -> bool:
-    """Returns whether the operator takes any data of this operand, which is a tensor."""
+    """Returns whether the operator accepts any data in this operand, which is a tensor."""
     operand = named[name]
     for ranged, low, high in RANGES.get(op, ()):
         if ranged == name:
@@ -301,7 +301,7 @@ def _repeats_nothing(named: Named) -> Formula:
 
 
 def _is_valid(op: str, name: str, number: float) -> bool | None:
-    """Returns whether the operator takes an operand of which each element is the number; None where that is
+    """Returns whether the operator takes an operand whose elements are all this number; None where that is
     not known.
     """
     if op in ASSERTING:

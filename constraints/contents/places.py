@@ -97,7 +97,7 @@ class TensorCall:
 
 @dataclass(frozen=True, slots=True)
 class PlacedCall(TensorCall):
-    """A call of which elements of the result are asked for, and how many calls may still be looked at."""
+    """A call whose result is examined at single places, and how many calls may still be examined."""
 
     depth: int
 
@@ -172,12 +172,14 @@ class Places:
         self._ratios = ratios
         """The quotients of sizes that calls are given, by the number of the call."""
         self._writes = writes
-        """The numbers of the nodes that write into tensors, any of which may be seen through any other."""
+        """The numbers of the nodes that write into tensors. Any of these tensors may be seen through any
+        other.
+        """
         self.at_least = at_least
         self.certain = certain
         self._found: dict[tuple[int, Place, int | None], Tensor | None] = {}
         self.extremes: dict[tuple[int, bool], Tensor | None] = {}
-        """The least and the greatest elements of values that have been looked for."""
+        """The least and the greatest elements that were found for values so far."""
 
     def of_result(self, op: str, args: dict[str, Argument], result: Tensor, time: int) -> Elements:
         """Returns the elements of the result of a call that is being made, one or a few in a row; None where
@@ -359,7 +361,8 @@ def _by_element(call: PlacedCall, place: Place) -> Tensor | None:
 WHOLE_OPERANDS: Final = frozenset(
     {("bucketize", "boundaries"), ("searchsorted", "sorted_sequence"), ("type_as", "other")}
 )
-"""Operands of which more than one element counts, or none."""
+"""Operands whose elements all count, or none of whose elements counts: one element does not represent them.
+"""
 
 
 def _chosen_by_mask(call: PlacedCall, place: Place) -> Tensor | None:
@@ -556,9 +559,7 @@ def _first_picked(call: PlacedCall, mask: Ref, place: Place) -> Tensor | None:
 
 
 def _wrapped(call: PlacedCall, place: Place, axes: Sequence[int]) -> Tensor | None:
-    """The element at a place, of which the indices along some axes count from the end where they are
-    negative.
-    """
+    """The element at a place. Along the given axes, negative indices count from the end."""
     if not axes:
         return call.at(place)
     axis, *rest = axes

@@ -283,8 +283,8 @@ def _landed(item: Any) -> int:
 
 
 def is_any(item: Tensor) -> bool:
-    """Returns whether the data choose the index, any valid one; or the mask, which is true anywhere for some
-    data.
+    """Returns whether the data choose the index freely among the valid ones. A mask counts if it may be true
+    at any place for some data.
     """
     return item.elements is None
 

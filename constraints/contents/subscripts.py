@@ -35,8 +35,8 @@ def _has_subscripts(value: Value) -> bool:
 
 
 def follow(op: str, named: Named, result: Value, is_free: Callable[[Tensor], bool]) -> Value | None:
-    """The result of a call that finds such places, or is given them, with what is known of it; None where it
-    is another, or one of which the laws of its operator say what becomes of indices within bounds.
+    """Returns the result of a call that finds such places, or gets them, with the knowledge about it. Returns
+    None for other calls, and for those after which the laws of indices within bounds hold.
     """
     if not any(map(_has_subscripts, named.values())):
         return _found(op, named, result, is_free)

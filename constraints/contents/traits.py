@@ -192,7 +192,7 @@ class Contents:
         """By identity, the tensors among them, each with its first reference; None until one is asked for."""
         self._made: list[tuple[Tensor, Traits]] = []
         self._replaced = 0
-        """How many values have replaced others."""
+        """The number of values that have replaced others."""
 
     def about(self, given: Iterable[tuple[Value, int]]) -> None:
         """Sets the values, with their references, that the next call is given; they are read once, when a
@@ -266,8 +266,8 @@ class Contents:
         self._numbers = {key: number for key, number in self._numbers.items() if symbols(number) <= left}
 
     def follow(self, c: Context, op: str, named: Named, result: Value) -> tuple[Value, bool]:
-        """Returns the result of a call, and whether a fact about it is known that its arguments alone do not
-        imply.
+        """Returns the result of a call, and whether a fact is known about it that does not follow from its
+        arguments alone.
         """
         if isinstance(result, tuple) and op in EFFECTS:
             parts = [self._followed(c, op, named, part, place) for place, part in enumerate(result)]
@@ -666,8 +666,8 @@ def _side_by_side(step: CallStep) -> Found:
 
 
 def _chosen(step: CallStep) -> Found:
-    """Returns the part that a row, or the columns picked by a mask, are; nothing is known of other parts of a
-    tensor.
+    """Returns the part that is taken by an index of a row, or by a mask of columns. Nothing is known about
+    other parts of a tensor.
     """
     input, rows, known = step.input, step.input.shape[:1], step.known
     index = step.part if step.op == "unbind" else step.named.get("index")

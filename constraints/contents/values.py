@@ -439,8 +439,8 @@ def _of_short_float(
 
 
 OCTAVES: Final = {"bfloat16": 2, "float16": 5}
-"""How often the distance of short floats is doubled before it is no longer followed; in halves, up to the
-greatest one.
+"""The number of times that the distance of short floats doubles before they are no longer followed; for
+halves, up to the greatest one.
 """
 
 

@@ -115,7 +115,7 @@ RuleFunction: TypeAlias = Callable[..., Any]
 PINNED: Final = frozenset(
     "unique unique_dim unique_consecutive unique2 _unique2 nonzero argwhere masked_select".split()
 )
-"""Operators of which the data decide how many results there are: none, if they are given no element."""
+"""Operators whose number of results is decided by the data; it is 0 if they get no element."""
 RESHAPING = frozenset(
     "as_strided_ resize_ resize_as_ set_ squeeze_ swapaxes_ swapdims_ t_ transpose_ unsqueeze_".split()
 )
@@ -175,7 +175,7 @@ class Rule:
     tensors: frozenset[str] = frozenset()
     """The parameters that may be tensors by their annotation."""
     integers: frozenset[str] = frozenset()
-    """The parameters that take integers by their annotation."""
+    """The parameters that are annotated as integers."""
     reach: Callable[[Named], Reach | None] = lambda named: None
     """Returns how far from either end of a shape the rule looks, given the named arguments; None where it
     needs all of it. It is used for tensors of unknown rank only.
@@ -386,13 +386,15 @@ class Generator:
     """The same facts, as a key to cached answers."""
     _learnt: list[Formula] = field(default_factory=list)
     _choices: dict[str, Choice | Sought] = field(default_factory=dict)
+    """Numbers that the data choose from known values, by name."""
     _free_counts: dict[str, Dim] = field(default_factory=dict)
-    """How many elements masks have of which the user may choose each, by the names of their true elements."""
+    """The number of elements of each mask whose elements the user may choose, by the name of the number of
+    its true elements.
+    """
     _ratios: dict[int, Mapping[str, Quotient]] = field(default_factory=dict)
     """The quotients of sizes that a call is given, by the number of its node, which only says that they are
     floats.
     """
-    """Numbers that data choose, by name, of which it is known what they may be."""
     contents: Contents = field(init=False)
     """Facts about the tensors of the program besides their elements, by reference."""
     _fresh: int = 0
@@ -466,7 +468,7 @@ class Generator:
         return len(about) == 1 and about[0][1] > 0 and [a.text for a in about[0][0]] == [*names]
 
     def _as_bound(self, formula: Formula) -> Formula:
-        """Returns `n >= 1` for `n != 0`, if n is natural."""
+        """Returns `n >= 1` for `n != 0` if n is at least 0."""
         natural = isinstance(formula, Compare) and formula.op == "!=" and self.at_least(formula.term, 0)
         return ge(formula.term, 1) if natural and isinstance(formula, Compare) else formula
 

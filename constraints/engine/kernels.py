@@ -30,11 +30,11 @@ DEVICES: Final = ("cpu", "cuda")
 """The types of devices that something is known of."""
 
 RUNS: Final = "."
-"""The letter of a dtype of which nothing is said."""
+"""The letter of a dtype about which the row says nothing."""
 _PLACES: Final[Mapping[str | None, int]] = {dtype: place for place, dtype in enumerate(DTYPES)}
 """The index of each dtype in a row."""
 _NOTHING: Final = RUNS * len(DTYPES)
-"""The row of a kind of calls of which nothing is said."""
+"""The row of a kind of calls about which nothing is known."""
 ERRORS: Final = {
     "Nnm": NotImplementedError,
     "Rrq": RuntimeError,
@@ -52,7 +52,9 @@ _KINDS: Final = {bool: 0, int: 1, float: 2, complex: 3}
 
 @dataclass(frozen=True, slots=True)
 class Unsupported:
-    """How torch refuses a dtype: always, unless a tensor is `empty`, or, where that is None, perhaps then."""
+    """A refusal of a dtype by torch. `empty` is True if tensors without elements are accepted nevertheless,
+    False if they are refused, too, and None if that is not known.
+    """
 
     error: type[Exception]
     empty: bool | None
@@ -76,9 +78,9 @@ class Kernels:
     of_operator: Mapping[str, list[str]]
     """The rows of all kinds of calls of an operator."""
     known: frozenset[str] | None = None
-    """The operators of which it is known what they take, where others are not; None for all."""
+    """The operators whose dtypes are known, if those of others are not; None if all are known."""
     untold: frozenset[str] = frozenset()
-    """The dtypes of which that is known of none."""
+    """The dtypes about which nothing is known for any operator."""
     _suspected: dict[str, frozenset[str | None]] = field(default_factory=dict)
     """The answers of `_suspects`."""
 
@@ -104,7 +106,7 @@ class Kernels:
         return next(filter(None, map(REFUSALS.get, letters)), None)
 
     def _suspects(self, op: str) -> frozenset[str | None]:
-        """Returns the dtypes of which any row of an operator has a refusal."""
+        """Returns the dtypes that any row of an operator refuses."""
         if op not in self._suspected:
             rows = self.of_operator[op]
             self._suspected[op] = frozenset(
@@ -216,8 +218,8 @@ _INSIDE: Final = {"linalg_tensorinv": "linalg_inv_ex"}
 
 
 def kernel_of(op: str, named: Mapping[str, Any]) -> str:
-    """Returns the operator whose kernel a call runs: `maximum` for `max` of two tensors, of which the second
-    may stand in the place of `dim`.
+    """Returns the operator whose kernel a call runs: `maximum` for `max` of two tensors, even if the second
+    one is passed as `dim`.
     """
     both = isinstance(named.get("other"), Tensor) or isinstance(named.get("dim"), Tensor)
     return _OF_TWO.get(op, op) if both else _INSIDE.get(op, op)

@@ -263,7 +263,8 @@ def _same_stride(written: Region, read: Region, axis: int) -> Formula:
 
 
 def _strides_along(region: Region, axis: int) -> tuple[Dim, Dim]:
-    """Returns the stride along a dim, and the one that it has where it is 1 and was expanded to that."""
+    """Returns the stride along a dim, and the stride that the dim has at size 1 if it was expanded from that.
+    """
     stride = (strides_of(region.tensor) or ())[axis]
     return stride, region.kept[axis] if stride == 0 and region.kept is not None else stride
 

@@ -155,7 +155,7 @@ CONVERTING: Final = frozenset(
     "sum prod cumsum cumprod bernoulli zeros ones full empty arange linspace logspace eye randint randperm "
     "any all isin".split()
 )
-"""Operators of which some put a result into an `out=` of a dtype that it is not promoted to."""
+"""Operators that may put a result into an `out=` of a dtype to which the result is not promoted."""
 ITERATED: Final = frozenset(
     {*_POINTWISE, *_COMPARISONS, *_ITERATORS, "index_select", "take"}
     - {"cumsum", "cumprod", "logcumsumexp", "renorm"}

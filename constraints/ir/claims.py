@@ -60,7 +60,7 @@ def parse_claim(text: str) -> Claim:
         inner = inner[1:-1]
     words = [w.strip() for w in inner.split(",")] if "," in inner else inner.split()
     if words.count("...") > 1:
-        raise SpecError("`...` occurs twice", text, hint="one `...` says all that is to be said")
+        raise SpecError("`...` occurs twice", text, hint="a shape has at most one `...`")
     sizes = [_size(word, text) for word in words if word != "..."]
     at = words.index("...") if "..." in words else len(sizes)
     return Claim(text, tuple(sizes[:at]), tuple(sizes[at:]), "..." in words)

@@ -23,7 +23,7 @@ class Layout(Enum):
 
     CONTIGUOUS = "contiguous"
     ROW_MAJOR = "row-major"
-    """Contiguous, as torch calls it: the strides along axes of size 1 may be any."""
+    """Contiguous in torch's sense: strides along axes of size 1 are arbitrary."""
     UNKNOWN = "unknown"
     COO = "sparse_coo"
     """Sparse: elements with their indices; the same index may occur several times."""
@@ -39,8 +39,8 @@ LOOSE: Final = Layout.ROW_MAJOR, Layout.UNKNOWN
 
 @dataclass(frozen=True, slots=True)
 class Affine:
-    """Elements that sizes decide: `start + sum of step * i` at index i of each axis named, axes counted from
-    the end.
+    """Elements that sizes decide: `start + sum of step * i`, where i is the index along each named axis. Axes
+    are counted from the end.
     """
 
     start: Dim
@@ -487,7 +487,7 @@ class Situation(Context, Protocol):
         """The condition that describes this case."""
 
     def here(self, value: Any) -> Any:
-        """Returns a value as it is in this case."""
+        """Returns the value in this case."""
 
 
 @dataclass(frozen=True, slots=True)

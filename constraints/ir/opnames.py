@@ -173,8 +173,8 @@ def is_in_place(name: str) -> bool:
 
 
 def _without_alias(name: str) -> str:
-    """Returns the canonical name of an in-place operator, from the synonyms of its base: `multiply_` is
-    `mul_`.
+    """Returns the canonical name of an in-place operator, which follows from the synonyms of its base:
+    `multiply_` is `mul_`.
     """
     inplace = is_in_place(name) and name not in ALIASES and name[:-1] in ALIASES
     return ALIASES[name[:-1]] + "_" if inplace else ALIASES.get(name, name)

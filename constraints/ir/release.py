@@ -17,5 +17,5 @@ def release_of(version: object) -> Release | None:
 
 
 def is_since(release: Release | None, first: tuple[int, ...]) -> bool:
-    """Returns whether a release, None for the newest that is known, is the first one or a later one."""
+    """Returns whether a release is `first` or a later one; None means the newest known release."""
     return release is None or release >= first

@@ -103,7 +103,7 @@ class Condition:
     origin: Origin
     forced: bool = False
     after: int = 0
-    """How many constraints of the path come before it."""
+    """The number of constraints of the path that come before it."""
     given: Formula = True
     """For a branch in a call whose paths were merged: the sizes at which the path reaches the branch."""
     caught: bool = False
@@ -124,7 +124,8 @@ def premise(conditions: Iterable[Condition]) -> Formula:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """How a path ended: it returned, the model raised an error of its own, or the recorder had to give up."""
+    """The end of a path: it returned, the model raised an error of its own, or the recorder had to give up.
+    """
 
     how: Literal["returned", "raised", "gave-up"] = "returned"
     reason: str = ""

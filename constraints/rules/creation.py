@@ -33,7 +33,7 @@ def at_least_0(c: Context, dim: Any, name: str) -> Dim:
     if isinstance(dim, Number | Tensor):
         return c.fresh(name, 0, None)
     if not c.at_least(dim, 0):
-        c.require(ge(dim, 0), f"{name} must not be negative, as {dim} is")
+        c.require(ge(dim, 0), f"{name} must not be negative, but is {dim}")
     return cast(Dim, dim)
 
 
@@ -354,12 +354,12 @@ def combinations(c: Context, input: Tensor, r: Any = 2, with_replacement: bool =
     """`[n], r -> [n*(n - 1)*…*(n - r + 1)/r!, r]`, with replacement `n*(n + 1)*…*(n + r - 1)/r!`"""
     rank_is(c, input, "input", 1)
     if isinstance(r, Term):
-        c.require(ge(r, 0), f"r must not be negative, as {r} is")
+        c.require(ge(r, 0), f"r must not be negative, but is {r}")
         if not c.at_least(r, 1):
             c.approximate("no combinations are a vector", "both", eq(r, 0))
         return Tensor((c.fresh("combinations", 0, None), r), input.dtype)
     if r < 0:
-        c.refuse(f"r must not be negative, as {r} is")
+        c.refuse(f"r must not be negative, but is {r}")
     if r == 0:
         return Tensor((0,), input.dtype)
     (n,) = input.shape

@@ -22,7 +22,7 @@ LONG = ("int64",)
 
 
 def integral(c: Context, index: Tensor, kinds: tuple[str, ...] = BOTH, unless: Formula = False) -> None:
-    """An index tensor of one of these dtypes."""
+    """Requires that an index tensor has one of these dtypes."""
     if index.dtype is not None and index.dtype not in kinds:
         c.require(unless, f"indices are {' or '.join(kinds)} here, not {index.dtype}")
 
@@ -76,7 +76,7 @@ def _added(c: Context, input: Tensor, dim: int, index: Tensor, source: Tensor) -
     same_dtype(c, input, source)
     at = axis(c, dim, input.rank)
     if source.rank != input.rank:
-        c.refuse(f"the source of rank {source.rank} has not the rank {input.rank} of the destination")
+        c.refuse(f"the source has rank {source.rank}, the destination {input.rank}")
     reason = f"a source {text(source.shape)} for {count} indices in dim {at} of {text(input.shape)}"
     # A message of torch's tells the size of the source along the dim, which a scalar has not.
     c.require(eq(as_vector(source.shape)[at], count), reason, RuntimeError if source.shape else IndexError)
@@ -105,7 +105,7 @@ def index_copy(c: Context, input: Tensor, dim: int, index: Tensor, source: Tenso
     same_dtype(c, input, source)
     at = axis(c, dim, input.rank)
     if source.rank != input.rank and source.shape and input.shape:
-        c.refuse(f"the source of rank {source.rank} has not the rank {input.rank} of the destination")
+        c.refuse(f"the source has rank {source.rank}, the destination {input.rank}")
     reason = f"a source {text(source.shape)} for {count} indices in dim {at} of {text(input.shape)}"
     if not source.shape and len(input.shape) > 1:
         c.refuse(reason)
@@ -249,7 +249,7 @@ def take_along_dim(c: Context, input: Tensor, indices: Tensor, dim: int | None =
 
 
 def boolean(c: Context, mask: Tensor) -> None:
-    """A mask of bools."""
+    """Requires that a mask has the dtype bool."""
     if mask.dtype not in ("bool", None):
         c.refuse(f"a mask is bool here, not {mask.dtype}")
 
@@ -385,7 +385,7 @@ def unique(
     return_counts: bool = False,
     dim: int | None = None,
 ) -> Tensor | tuple[Tensor, ...]:
-    """The parts of `unique_all` that are asked for."""
+    """Returns those results of `unique_all` that the call requests."""
     values, inverse, counts = unique_all(c, input, dim)
     if not (return_inverse or return_counts):
         return values
@@ -535,7 +535,7 @@ def embedding_bag(
     rank_is(c, input, "the indices of embedding_bag", 1, 2)
     if per_sample_weights is not None:
         if per_sample_weights.rank != input.rank:
-            c.refuse("the weights of samples have not the shape of the indices")
+            c.refuse("the weights of samples must have the shape of the indices")
         for m, n in zip(per_sample_weights.shape, input.shape, strict=True):
             c.require(eq(m, n), f"weights {text(per_sample_weights.shape)} for indices {text(input.shape)}")
         same_dtype(c, weight, per_sample_weights)

@@ -1,8 +1,8 @@
 """Gradients: the sizes of an argument, or of a result and an argument.
 
-Which of a program's results depend on which of its tensors, by operators that torch can differentiate, is not
-followed here; whoever records a gradient says whether it is certain that there is one (tracer/patches/
-gradients.py).
+These rules do not find out which results of a program depend on which tensors by operators that torch can
+differentiate. The code that records a gradient decides whether it certainly exists
+(tracer/patches/gradients.py).
 """
 
 from __future__ import annotations

@@ -217,7 +217,7 @@ def unflatten_dense_tensors(c: Context, flat: Tensor, tensors: tuple[Tensor, ...
     if flat.rank != 1:
         c.refuse(f"the elements of the tensors come as one vector, not as {flat}")
     needed = total(t.numel for t in tensors)
-    c.require(ge(flat.shape[0], needed), f"{flat} has not the {needed} elements that the tensors have")
+    c.require(ge(flat.shape[0], needed), f"{flat} has fewer than the {needed} elements of the tensors")
     return tuple(Tensor(t.shape, flat.dtype) for t in tensors)
 
 

@@ -61,7 +61,8 @@ def inferred_sizes(c: Context, old: Shape, sizes: Sequence[Dim]) -> tuple[Shape,
         if i not in unknown and size not in old:
             nonnegative(c, size, f"size {i} of {text(sizes)}")
     if not unknown:
-        c.require(same_numel(c, old, sizes), f"{text(old)} has not as many elements as {text(sizes)}")
+        reason = f"{text(old)} and {text(sizes)} have different numbers of elements"
+        c.require(same_numel(c, old, sizes), reason)
         return tuple(sizes), None
     at = unknown[0]
     rest, others, common = cancelled(old, [*sizes[:at], *sizes[at + 1 :]])

@@ -635,7 +635,7 @@ def triplet_margin_loss(
     reduction: Value = "mean",
 ) -> Tensor:  # fmt: skip
     """[*a], [*b], [*c] of one rank -> [*broadcast(a, b, c)] without the last axis, reduced"""
-    told = f"the margin of triplet_margin_loss must be greater than 0, as {margin} is not"
+    told = f"the margin of triplet_margin_loss must be greater than 0, not {margin}"
     require_number(c, unless(less(margin, 0, or_equal=True)), told, ValueError)
     if not anchor.rank == positive.rank == negative.rank:
         c.refuse(f"triplet_margin_loss takes tensors of one rank, not {anchor}, {positive} and {negative}")

@@ -247,7 +247,7 @@ def ormqr(
     c.require(eq(high if left else wide, n), f"a product of an {n} by {n} matrix with {other} does not exist")
     c.require(eq(tau.shape[-1], minimum(n, m)), f"tau has {tau.shape[-1]} reflections for {n} by {m}")
     for name, sizes in (("tau", tau.shape[:-1]), ("other", others)):
-        c.require(all_of(map(eq, sizes, batch)), f"{name} has not the batch dims of {input}")
+        c.require(all_of(map(eq, sizes, batch)), f"{name} must have the batch dims of {input}")
     return Tensor(other.shape, other.dtype, _columns(other.shape))
 
 

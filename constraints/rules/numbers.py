@@ -154,7 +154,7 @@ def _celu(c: Context, named: Mapping[str, Any]) -> None:
 def _polygamma(c: Context, named: Mapping[str, Any]) -> None:
     """The order is the first argument of the function and the last one of the method."""
     order = next((v for v in named.values() if not isinstance(v, Tensor)), 0)
-    told = f"the order of polygamma must not be negative, as {order} is"
+    told = f"the order of polygamma must not be negative, but is {order}"
     require_number(c, less(0, order, or_equal=True), told)
 
 

@@ -224,7 +224,7 @@ def normal(c: Context, shape: Shape, mean: Value, std: Value, dtype: str) -> Ten
 
 def copy_to(c: Context, input: Tensor, b: Tensor) -> Tensor:
     """`[*d], [*e] -> [*d]` with as many elements"""
-    c.require(eq(input.numel, b.numel), f"{b} has not the elements of {input}")
+    c.require(eq(input.numel, b.numel), f"{b} must have as many elements as {input}")
     return copy_(c, input, b)
 
 

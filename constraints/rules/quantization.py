@@ -1,4 +1,4 @@
-"""Numbers of few bits: fake quantisation, which stays with floats, and products with scales."""
+"""Numbers of few bits: fake quantisation, whose results are floats, and products with scales."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ DENOMINATOR = 4096
 """The largest denominator that is looked for behind a float such as 0.333…"""
 
 CHECKED = 1 << 14
-"""How far sizes are tried one by one where no argument covers them all."""
+"""The size up to which sizes are tried one by one where no argument covers them all."""
 
 
 def scaled(c: Context, size: Dim, factor: float | Number | Term) -> Dim:
@@ -46,10 +46,10 @@ def scaled(c: Context, size: Dim, factor: float | Number | Term) -> Dim:
         whole: Formula = divides(q, size) if q <= DENOMINATOR else True
         wrong = next((n for n in range(CHECKED + 1) if floor(n * factor) != n * p // q), None)
         if wrong is not None and not c.at_least(-size, 1 - wrong):
-            reason = f"floor({size} * {factor}) is taken for {p}*n // {q}, which differs at {wrong}"
+            reason = f"floor({size} * {factor}) is computed as {p}*n // {q}, which differs at {wrong}"
             c.approximate(reason, where=any_of((all_of((ge(size, wrong), whole)), le(size, -1))))
         elif wrong is None and not c.at_least(-size, -CHECKED):
-            reason = f"floor({size} * {factor}) is taken for {p}*n // {q}, tried up to {CHECKED} only"
+            reason = f"floor({size} * {factor}) is computed as {p}*n // {q}, compared up to {CHECKED}"
             c.approximate(reason, where=any_of((ge(size, CHECKED + 1), le(size, -1))))
     return size * p // q
 
@@ -97,6 +97,6 @@ def _ratio(c: Context, value: float | Term) -> tuple[Dim, int]:
     ratio = Fraction(value)
     if ratio.denominator > DENOMINATOR or abs(ratio.numerator) > CHECKED:
         near = ratio.limit_denominator(DENOMINATOR)
-        c.approximate(f"the rounding of {value} is left aside: it is taken for {near}")
+        c.approximate(f"the rounding of {value} is not followed: it is taken to be {near}")
         return near.numerator, near.denominator
     return ratio.numerator, ratio.denominator

@@ -58,7 +58,7 @@ def per_axis(c: Context, value: PerAxis, spatial: int, name: str) -> Shape:
 
 
 def positive(c: Context, values: Iterable[Dim], name: str, error: type[Exception] = RuntimeError) -> None:
-    """Every value is at least 1."""
+    """Requires that every value is at least 1."""
     for value in values:
         if type(value) is int and value > 0:
             continue
@@ -129,7 +129,7 @@ def _both_sides(c: Context, padding: PerAxis, spatial: int) -> Shape:
     sides = per_axis(c, padding, spatial, "padding")
     for side in sides:
         if type(side) is not int or side < 0:
-            c.require(ge(side, 0), f"padding must not be negative, as {side} is")
+            c.require(ge(side, 0), f"padding must not be negative, but is {side}")
     return tuple([2 * side for side in sides])
 
 
@@ -251,7 +251,7 @@ def conv_transpose(spatial: int) -> RuleFunction:
         empty = [eq(b, 0) for b in batch]
         spots = []
         for n, k, s, p, d, q in zip(sizes, kernel, strides, around, dilations, extra, strict=True):
-            c.require(ge(q, 0), f"output_padding must not be negative, as {q} is")
+            c.require(ge(q, 0), f"output_padding must not be negative, but is {q}")
             c.require(
                 any_of((lt(q, s), lt(q, d), *empty)),
                 f"output_padding {q} must be smaller than stride {s} or dilation {d}",
@@ -320,7 +320,7 @@ def convolution(
         )
     else:
         for q in per_axis(c, output_padding, spatial, "output_padding"):
-            c.require(ge(q, 0), f"output_padding must not be negative, as {q} is")
+            c.require(ge(q, 0), f"output_padding must not be negative, but is {q}")
         result = CONV[spatial](c, input, weight, bias, stride, padding, dilation, groups)
     assert isinstance(result, Tensor)
     return result
@@ -330,7 +330,7 @@ def convolution_mode(
     c: Context, input: Tensor, weight: Tensor, bias: Tensor | None, stride: PerAxis, padding: str,
     dilation: PerAxis, groups: Dim,
 ) -> Tensor:
-    """Convolutions whose padding is a word."""
+    """Convolutions with padding given as a word, "same" or "valid"."""
     rank_is(c, weight, "weight", 3, 4, 5)
     result = CONV[weight.rank - 2](c, input, weight, bias, stride, padding, dilation, groups)
     assert isinstance(result, Tensor)
@@ -370,7 +370,7 @@ def _pool(
         positive(c, values, name)
     spots = []
     for n, k, s, p, d in zip(sizes, kernel, strides, sides, dilations, strict=True):
-        c.require(ge(p, 0), f"padding must not be negative, as {p} is")
+        c.require(ge(p, 0), f"padding must not be negative, but is {p}")
         c.require(le(p, k // 2), f"padding {p} must be at most half of the kernel size {k}")
         spot = windows_ceil(n, k, s, p, d) if ceil_mode else windows(n, k, s, 2 * p, d)
         c.require(ge(spot, 1), f"kernel of {k} does not fit into the input size {n} with padding {p}")
@@ -470,7 +470,7 @@ def adaptive_pool(spatial: int, maximum: bool = False, mean: bool = False) -> Ru
             c.refuse(f"input must have rank {spatial + 1} or {spatial + 2}, not {input.rank} ({input})")
         kept = tuple(n if m is None else m for n, m in zip(input.shape[-spatial:], wanted, strict=True))
         for m in kept:
-            c.require(ge(m, 0), f"output_size must not be negative, as {m} is")
+            c.require(ge(m, 0), f"output_size must not be negative, but is {m}")
         means = all_of(eq(m, 1) for m in kept) if mean else False
         shape = (*input.shape[:-spatial], *kept)
         if means is not True or spatial == 1:
@@ -527,7 +527,7 @@ def fractional_max_pool(spatial: int, with_indices: bool = False) -> RuleFunctio
         for n in (channels, *sizes) if batch else sizes:
             c.require(ge(n, 1), f"only the first axis may be empty in {input}")
         for n, k, m in zip(sizes, kernel, wanted, strict=True):
-            c.require(ge(m, 0), f"output_size must not be negative, as {m} is")
+            c.require(ge(m, 0), f"output_size must not be negative, but is {m}")
             fits = le(m + k - 1, n) if spatial == 2 else lt(m + k - 1, n)
             c.require(fits, f"{m} different windows of {k} do not fit into the input size {n}")
         if samples is not None:
@@ -622,7 +622,7 @@ def _blocks(
     for values, name in ((kernel, "kernel_size"), (dilations, "dilation"), (strides, "stride")):
         positive(c, values, name)
     for p in sides:
-        c.require(ge(p, 0), f"padding must not be negative, as {p} is")
+        c.require(ge(p, 0), f"padding must not be negative, but is {p}")
     pairs = zip(sizes, kernel, strides, sides, dilations, strict=True)
     return kernel, tuple(windows(n, k, s, 2 * p, d) for n, k, s, p, d in pairs)
 
@@ -676,7 +676,7 @@ def unfold(
         c.refuse("unfold needs a dimension, a size and a step")
     along = axis(c, dimension, input.rank)
     length = input.shape[along] if input.shape else 1
-    c.require(ge(size, 0), f"size must not be negative, as {size} is")
+    c.require(ge(size, 0), f"size must not be negative, but is {size}")
     positive(c, (step,), "step")
     c.require(le(size, length), f"windows of {size} do not fit into the dimension of {length}")
     shape, strides = list(input.shape), strides_of(input)

@@ -32,10 +32,12 @@ DIVISION_STEPS: Final = 4096
 """Polynomial division gives up (quotient 0) beyond this many steps, so that no dividend makes it explode."""
 
 LONGEST: Final = 20_000
-"""Texts of atoms that would be longer, in characters, are abbreviated: no grammar of ours would read them."""
+"""The texts of longer atoms, in characters, are abbreviated, since the parser would not accept them."""
 
 REMEMBERED: Final = 1 << 15
-"""How many results each of the dearer operations keeps: blocks of a model, and its paths, repeat them."""
+"""The number of results that each of the more expensive operations keeps: blocks of a model, and its paths,
+repeat them.
+"""
 
 _INDEX, _SLICE = r"\[(?:0|-?[1-9]\d*)\]", r"\[(?:[1-9]\d*)?:(?:-[1-9]\d*)?\]"
 _WORD = r"[A-Za-z_]\w*"

@@ -14,7 +14,7 @@ from .forall import affine
 from .formula import Compare, Formula, free_symbols, ge
 
 MANY: Final = 32
-"""If more parts than these mention the symbol, all of those are dropped."""
+"""If more parts than these mention the symbol, all of them are dropped."""
 
 
 def forgetting(parts: Iterable[Formula], names: Collection[str]) -> tuple[Formula, ...]:

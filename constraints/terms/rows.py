@@ -306,7 +306,7 @@ def _are(rows: Mapping[str, Sequence[int]], values: Mapping[str, int]) -> bool:
 
 
 def _fixed(name: str, values: Mapping[str, int]) -> frozenset[int]:
-    """Returns the indices of a row whose dims an assignment names."""
+    """Returns those indices of a row whose dims have a value in the assignment."""
     long = values[f"rank({name})"]
     leading, trailing = depth(values, name)
     return frozenset((*range(min(leading, long)), *range(max(long - trailing, 0), long)))

@@ -36,8 +36,8 @@ def summed(dim: Dim, index: str, n: Dim) -> Dim | None:
 
 
 def _above_zero(dim: Dim, index: str, n: Dim) -> Dim | None:
-    """Returns the sum of max(dim, 0) for 0 <= index < n; None for a dim that is not linear in the index, nor
-    the less or the greater of two of which one is the same throughout.
+    """Returns the sum of max(dim, 0) for 0 <= index < n. Returns None for a dim that is not linear in the
+    index, unless it is the minimum or maximum of two dims and one of these is the same throughout.
 
     Backwards if the dim rises, its values are d - q*k with q >= 0. Those above 0 are the first m of them,
     where m is n or, if that is less, d/q rounded up.

@@ -37,7 +37,7 @@ def test_figures_are_those_that_were_found() -> None:
 
 
 def test_the_page_keeps_the_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before, after = service_page.PAGE.read_text().split(service_page.BEGIN)[0], "\n* **Made-up requests**"
+    before, after = service_page.PAGE.read_text().split(service_page.BEGIN)[0], "\n* **Generated requests**"
     page = tmp_path / "service.md"
     page.write_text(service_page.PAGE.read_text())
     monkeypatch.setattr(service_page, "PAGE", page)

@@ -250,12 +250,12 @@ def zoo_figures(run: dict[str, Any]) -> dict[str, Any]:
 ABOUT_ONE_LINE = (
     (r" \[\S*:\d+ .*\]$", ""),
     (r"strides let .* be viewed as .* is not known", "strides let a tensor be viewed is not known"),
-    (r"rounding of .* is left aside, which matters beyond .*?:", "rounding of a fraction is left aside:"),
-    (r": sizes with .* may be", ": sizes may be"),
+    (r"rounding of .* is not followed: it is taken to be .*?:", "rounding of a fraction is not followed:"),
+    (r": where .*, sizes may be", ": sizes may be"),
     (r"^\S+ is given some of the indices .*?:", "indices are some of a range, perhaps not all of it:"),
     (r"^\S+ is given indices from .*, which floats are rounded to", "indices are rounded to from floats"),
     (r"^\S+ is given indices that", "indices are given that"),
-    (r"^\d+ ways (.*) after \d+ paths", r"some ways \1"),
+    (r"\d+ paths were followed, \d+ were not", "some paths were not followed"),
 )
 """What of a message is about one line of one model, and what stands in its place."""
 

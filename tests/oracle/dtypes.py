@@ -594,28 +594,29 @@ def refused(row: str, other: str) -> str:
 
 PAGE_TOP = """# Dtypes without a kernel
 
-Which dtypes an operator takes is asked of torch, for each release and each device. `tests/oracle/dtypes.py`
-writes this page, and `constraints/engine/kernels.json`, which a check goes by: the rows of the release that
-wrote a `.pt2`, else of the installed one, for the device of the tensors, or that of `--device`
-(`device="cuda"` in Python, `device = "cuda"` below `[tool.anyshape]`). `make dtypes` compares what a check
-says with eager torch.
+A kernel of torch accepts some dtypes and refuses others, and this differs between releases and devices. This
+page shows how much, and where. A check uses the table in `constraints/engine/kernels.json`: its rows for the
+release that wrote a `.pt2`, or else for the installed one, and for the device of the tensors, or for that of
+`--device` (`device="cuda"` in Python, `device = "cuda"` below `[tool.anyshape]`). `tests/oracle/dtypes.py`
+writes the table and this page. `make dtypes` compares a check's answers with eager torch.
 
-A row is of calls of one kind: with tensors of one dtype, or with others, which it names. It says of each
-dtype whether all such calls were refused, by which exception, and whether tensors without elements were,
-too. Of other calls it says nothing. The rows of CUDA are what torch's own database says: no call was made
-there.
+A row of the table describes calls of one kind: those whose tensors all have one dtype, or those whose other
+operands have dtypes that the row names. For each dtype it states whether all such calls were refused, with
+which exception, and whether tensors without elements were refused, too. It makes no statement about other
+calls. The rows for the CPU come from calls in each release. The rows for CUDA come from torch's own database
+of operators: no call was made there.
 
 | device | release | rows | refused pairs |
 | --- | --- | --- | --- |
 """
 PAGE_END = """
-On CUDA the dtypes of {known} operators are known. Of others, and of {untold}, a check says that they may be
-refused, and proves nothing; only float32 counts as taken by all.
+On CUDA the dtypes of {known} operators are known. All other operators, and the dtypes {untold}, may be
+refused: a check reports that, and proves nothing. Only float32 counts as accepted by all operators.
 
 ## What differs between releases
 
-Of each kind of calls the dtypes at which releases differ. `*`: tensors without elements are taken; `?`: they
-may be.
+For each kind of calls, the dtypes for which releases differ. `*` means that tensors without elements are
+accepted, `?` that they may be.
 
 | device | release | calls | refused there | refused in {newest} |
 | --- | --- | --- | --- | --- |

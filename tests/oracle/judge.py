@@ -475,7 +475,7 @@ def shown(sizes: Sequence[Any]) -> str:
 
 def kind_of(note: Note) -> str:
     """torch's own result at two examples, in place of a rule, is no rule."""
-    return "no-rule" if note.reason.endswith("stands in for it") else note.code
+    return "no-rule" if note.reason.endswith("at two examples are used instead") else note.code
 
 
 def rule_of(path: Path | None, sample: Sample, reason: str = "") -> str:

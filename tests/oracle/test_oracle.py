@@ -252,7 +252,7 @@ def test_points_move_equal_sizes_together() -> None:
 def test_the_zoo_is_told_with_its_reasons() -> None:
     """The same reason at two lines is one; what is judged wrongly is never left out."""
     row = {"failure": "", "disagreements": [], "exact": True, "approximate": [], "reasons": [], "no_rule": []}
-    vague = "gather is given indices that the sizes decide: sizes with n <= 3 may be accepted [{}]"
+    vague = "gather is given indices that the sizes decide: where n <= 3, sizes may be accepted [{}]"
     rows = [
         {**row, "name": "good", "verdict": "proved"},
         {**row, "name": "a", "verdict": "refined", "exact": False, "approximate": [vague.format("a.py:3 x")]},

@@ -83,7 +83,8 @@ def test_a_rule_that_accepts_too_much_is_found_out() -> None:
     report = tried(HALVES, wrong).report
     assert report.verdict == "unknown"
     (finding,) = [f for f in report.findings if f.code is Code.INTERNAL_ERROR]
-    assert "should run, and it is refused: RuntimeError: shape '" in finding.message
+    told = "should run, but it is refused (on torch's kernels for tensors without data): RuntimeError"
+    assert told in finding.message
     assert finding.origin.line == 3
 
 

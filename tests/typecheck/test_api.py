@@ -157,6 +157,47 @@ def test_branches_are_eliminated_or_explored() -> None:
     }  # fmt: skip
 
 
+def three_ways(x: Tensor) -> Tensor:
+    return x if x.shape[0] == 1 else x[1:] if x.shape[0] == 2 else x[2:]
+
+
+def test_the_condition_of_a_path_leaves_out_what_it_implies() -> None:
+    assert [o.when for o in check(three_ways, "x: [b]").outputs] == ["b == 1", "b == 2", "b != 1 and b != 2"]
+
+
+class Halved(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.down, self.up = nn.Conv2d(3, 8, 2, stride=2), nn.ConvTranspose2d(8, 3, 2, stride=2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.cat([x, self.up(self.down(x))], dim=1)
+
+
+def test_of_the_requirements_of_a_line_one_that_the_condition_states_is_told() -> None:
+    """Not that a kernel fits, which the others imply; and the example breaks the one that is told."""
+    (finding,) = check(Halved(), "x: [b, 3, h, w]").findings
+    assert (finding.op, finding.condition) == ("cat", "h % 2 == 0 and w % 2 == 0")
+    assert "takes equal sizes in dim 2, not h and 2*(h//2)" in finding.message
+    assert finding.witness is not None and finding.witness["h"] % 2 == 1
+    assert "in dimension 2" in finding.evidence
+
+
+class Unfitting(nn.Sequential):
+    def __init__(self) -> None:
+        super().__init__(nn.Linear(8, 16), nn.Linear(12, 4))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self[1](self[0](x))
+
+
+def test_the_error_of_another_call_in_the_line_is_no_evidence() -> None:
+    """At the sizes of the example the first layer is refused, and the finding is about the second."""
+    (finding,) = check(Unfitting(), "x: [b, h]").findings
+    assert finding.code is Code.SHAPE_MISMATCH and "12 features" in finding.message
+    assert finding.witness is not None and (finding.witness["h"] != 8) == (finding.evidence == "")
+
+
 def test_changed_attributes_are_told_and_put_back() -> None:
     model = Counts()
     (finding,) = check(model, "x: [b]").findings

@@ -162,7 +162,7 @@ def test_text_says_it_all() -> None:
         "after max_pool2d  float32[b, h//2]  /nowhere/model.py:41 in decoder.0",
         "no-rule: mylib::op has no rule",
         "logits  float32[b, 2*h]", "where b == 1:",
-        "data: both ways  /nowhere/model.py:43",
+        "a condition on data: both ways  /nowhere/model.py:43",
         "0.25 s: 2 calls on 2 paths, 3 requirements, 4 z3 queries",
     ]  # fmt: skip
     missing = [part for part in parts if part not in text]
@@ -225,6 +225,7 @@ def test_headlines(verdict: Verdict, exact: bool, part: str) -> None:
     ),
     (Verdict.UNKNOWN, Accepts(True, True, ("h",), False, ge(h, 8)), ["It certainly runs where\n  8 <= h"]),
     (Verdict.UNKNOWN, Accepts(True, True, ("h",), False, False), []),
+    (Verdict.UNKNOWN, Accepts(True, True, ("h",), False), ["It certainly runs\n  at all of these sizes"]),
 ])  # fmt: skip
 def test_what_is_certain_is_told_apart(verdict: Verdict, accepts: Accepts, parts: list[str]) -> None:
     report = replace(REPORT, verdict=verdict, accepts=accepts)

@@ -78,7 +78,7 @@ def test_what_is_not_certain_is_not_claimed_to_be_refused() -> None:
 
 def test_the_direction_is_told() -> None:
     told = [f.message for f in roughly("accept", FAR).findings if f.code is Code.APPROXIMATE]
-    assert told == ["roughly so: sizes with 8 <= h may be accepted that torch refuses"]
+    assert told == ["roughly so: where 8 <= h, sizes may be accepted that torch refuses"]
     told = [f.message for f in roughly("refuse", True, EVEN).findings if f.code is Code.APPROXIMATE]
     assert told == ["roughly so: sizes may be refused that torch accepts"]
 
@@ -321,8 +321,8 @@ def test_data_that_are_never_valid_prove_nothing() -> None:
     report = check(lambda x: D.Normal(x, -1 - x.abs()).mean, "x: float32[b, h]")
     assert report.verdict == "unknown" and not report.accepts.exact
     (found,) = [f for f in report.findings if f.code is Code.CONTRADICTED]
-    assert "should run, and it is refused" in found.message
-    assert "with all data that were tried" in found.message
+    assert "should run, but it is refused" in found.message
+    assert "all data that were tried are refused" in found.message
 
 
 def test_an_error_that_is_no_refusal_ends_a_verdict() -> None:
@@ -337,7 +337,7 @@ def test_an_error_that_is_no_refusal_ends_a_verdict() -> None:
     report = check(Reads(), "x: float32[b, h]")
     assert report.verdict == "unknown" and str(report.accepts.certain) == "False", report.to_text()
     (found,) = [f for f in report.findings if f.code is Code.CONTRADICTED]
-    assert "should run, and it raises KeyError" in found.message and found.witness is not None
+    assert "should run, but it raises KeyError" in found.message and found.witness is not None
 
 
 @pytest.mark.parametrize("need, verdict", [(EVEN, "refined"), (False, "refuted")])
@@ -357,7 +357,7 @@ def test_no_verdict_stands_beside_a_run_against_it(need: Any, verdict: str) -> N
     report = check(by_data, "x: float32[b, h]", rules=rules)
     assert report.verdict == "unknown" and not report.accepts.exact and str(report.accepts) == "True"
     found, *_ = [f for f in report.findings if f.code is Code.CONTRADICTED]
-    assert "should be refused, and it runs" in found.message and found.witness is not None
+    assert "should be refused, but it runs" in found.message and found.witness is not None
 
 
 # --- chance ----------------------------------------------------------------------------------------------

@@ -59,7 +59,7 @@ def instructions(code: CodeType) -> dict[int, dis.Instruction]:
 
 
 def steps_from(code: CodeType, offset: int) -> tuple[dis.Instruction, ...]:
-    """Returns the instructions from an offset on that do something."""
+    """Returns the instructions from an offset on, without those that have no effect."""
     steps = _steps(code)
     return steps[bisect.bisect_left(steps, offset, key=lambda step: step.offset) :]
 

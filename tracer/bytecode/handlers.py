@@ -189,7 +189,7 @@ _OTHER_WAYS: Final = frozenset(
 
 
 _EFFECTS: Final = ("POP_TOP", "RETURN_", "YIELD_", "STORE_")
-"""What instructions begin with that end a statement or a function."""
+"""The beginnings of the names of instructions that end a statement or a function."""
 
 
 @per_code

@@ -18,11 +18,11 @@ from .stack import fills
 _PREPARING: Final = frozenset(
     "EXTENDED_ARG LOAD_FAST_AND_CLEAR SWAP MAKE_CELL BUILD_LIST BUILD_SET BUILD_MAP GET_ITER".split()
 )
-"""What a comprehension without a frame of its own does between the beginning of its loop and its first step.
-In 3.13 it asks the iterator for an iterator once more.
+"""The instructions of a comprehension without a frame of its own between the beginning of its loop and its
+first step. In 3.13 it asks the iterator for an iterator once more.
 """
 _STATEMENTS: Final = ("STORE_", "POP_", "JUMP_", "FOR_", "RETURN_", "RAISE_", "DELETE_", "SEND")
-"""What instructions begin with that occur between expressions."""
+"""The beginnings of the names of instructions that occur between expressions."""
 _SUSPENDED: Final = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _OUT_OF_HANDLERS: Final = "JUMP_BACKWARD_NO_INTERRUPT"
 _WORDS: Final = {"min", "max", "isqrt", "and", "or", "not"}

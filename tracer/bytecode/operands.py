@@ -99,7 +99,7 @@ def _is_dict(frame: FrameType, node: ast.expr) -> bool:
 
 
 def _read(frame: FrameType, node: ast.expr) -> Any:
-    """Returns the value of an expression, or one with the same keys, or as many elements.
+    """Returns the value of an expression, or a value with the same keys or the same number of elements.
 
     Raises _NoContainer where that is not known.
     """

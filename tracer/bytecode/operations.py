@@ -240,4 +240,4 @@ _READ: Final[dict[str, Callable[[ast.AST, _Scope], Operation]]] = {
     "PRECALL": _call, "CALL": _call, "CALL_KW": _call, "CALL_FUNCTION_EX": _call, "BINARY_OP": _binary,
     "BINARY_SUBSCR": _subscript, "GET_ITER": _iteration, "LIST_EXTEND": _iteration,
 }  # fmt: skip
-"""By instruction, what it does with what it is given."""
+"""For each instruction, the operation that it performs on its operands."""

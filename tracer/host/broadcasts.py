@@ -20,7 +20,9 @@ infer_size: Final = torch._C._infer_size
 OF_TWO_SIZES: Final = torch._C.__name__, infer_size.__name__
 """The place of that function: the names of its module and its own."""
 OF_RESULTS: Final = (_refs, "_maybe_broadcast"), (_meta_registrations, "_maybe_broadcast")
-"""Places of functions that make tensors have one shape, to find out what an operator returns."""
+"""Functions that expand tensors to a common shape in order to find out what an operator returns, as owners
+and names.
+"""
 
 
 def order_in_memory(tensor: torch.Tensor) -> Any:

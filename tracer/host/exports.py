@@ -20,7 +20,7 @@ without_fx_patches: Final = _maybe_revert_all_patches
 
 
 def sizes_like_0_and_1(alike: bool) -> contextlib.AbstractContextManager[None]:
-    """Inside, a trace takes 0 and 1 for sizes like others, if so."""
+    """Inside, if `alike`, a trace treats the sizes 0 and 1 like all others."""
     made: contextlib.AbstractContextManager[None]
     made = _config.patch(backed_size_oblivious=alike)  # type: ignore[attr-defined]
     return made

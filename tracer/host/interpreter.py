@@ -22,7 +22,7 @@ from typing import Any, Final, ForwardRef
 frame_above: Final = sys._getframe
 """The frame of the function that calls this, or, by a number, so many frames above it."""
 GeneratorManager: Final = contextlib._GeneratorContextManager
-"""What functions return that `contextlib.contextmanager` decorates."""
+"""The type of the context managers that `contextlib.contextmanager` makes."""
 _TYPE_OFFSET: Final = object.__basicsize__ - ctypes.sizeof(ctypes.c_void_p)
 """Every object ends what all objects have with the address of its type."""
 
@@ -45,10 +45,11 @@ def shows_warnings() -> tuple[Any, ...]:
 
 
 def replace_profiler(function: Any) -> Any:
-    """Replaces what `sys.setprofile` set, and returns it, to be set again.
+    """Replaces the function that `sys.setprofile` has set, and returns the former one, which can be set
+    again.
 
-    A profiler of Python's own is no function: it stops and goes on by its methods. What a package has set in
-    C, and is no function either, cannot be set again.
+    A profiler of Python's own is not a function: it is stopped and started by its methods. One that a package
+    has set in C, and that is not a function either, cannot be set again.
     """
     before = sys.getprofile()
     if isinstance(before, Profiler):
@@ -87,11 +88,13 @@ _OF_TYPES: Final = ("TypeVar", "ParamSpec", "TypeVarTuple", "TypeAliasType")
 NAMES_OF_TYPES: Final = tuple(vars(typing)[name] for name in _OF_TYPES if name in vars(typing))
 """The types of parameters that stand for types, and from 3.12 on of what `type` statements make."""
 _OPEN: Final = (itertools.count, itertools.repeat, itertools.chain, itertools.accumulate)
-"""Iterators that refer to all that they go by, numbers aside that their text or their length tells."""
+"""Iterators that refer to everything that decides their elements, except numbers that are part of their text
+or their length.
+"""
 
 
 def remaining(iterator: Any) -> tuple[Any, ...] | None:
-    """Returns what decides the elements that an iterator of Python's has left; None where Python hides it.
+    """Returns the values that decide the remaining elements of an iterator; None where Python hides them.
 
     The protocol for copies gives it. Iterators of `itertools` have that up to 3.13, with a warning from 3.12
     on.

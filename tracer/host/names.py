@@ -16,7 +16,7 @@ class PrivateName(NamedTuple):
     seen: str
     """The first and the last release of torch, or of Python, in which it was found."""
     without: str
-    """What happens in a release that does not have it."""
+    """The behaviour in a release that does not have it."""
 
 
 _SEEN: Final = "2.9-2.15"

@@ -162,7 +162,7 @@ def _generators() -> Iterator[Surrounding]:
 
 
 def seed(number: int = SEED) -> None:
-    """Seeds the random numbers of torch, Python and NumPy."""
+    """Seeds the random number generators of torch, Python and NumPy."""
     torch.default_generator.manual_seed(number)
     random.seed(number)
     if (numpy := sys.modules.get("numpy")) is not None:

@@ -1,4 +1,4 @@
-"""Names of torch's sizes in sympy, and of the ShapeEnv that knows what holds of them."""
+"""Names of torch's sizes in sympy, and of the ShapeEnv, which knows conditions on them."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from torch.utils._traceback import CapturedTraceback
 # ---- questions
 
 EVALUATED: Final = ShapeEnv, "_maybe_evaluate_static"
-"""The place of what answers a question on sizes by what a ShapeEnv knows."""
+"""The owner and the name of the function that answers questions on sizes from the knowledge of a ShapeEnv."""
 LOGGED: Final = ShapeEnv, "_log_guard"
 """The place of what is called with each new guard."""
 _CACHED: Final = "_maybe_evaluate_static", "_inner_evaluate_expr", "simplify", "replace", "_find"
 
 
 def forget_answers() -> None:
-    """Questions that ShapeEnvs were asked before are asked anew: no cache of theirs looks at ranges."""
+    """Clears the answers that ShapeEnvs have cached, since the caches do not notice a change of ranges."""
     for cached in _CACHED:
         getattr(ShapeEnv, cached).cache_clear()
 

@@ -28,7 +28,7 @@ make_subclass: Final = torch.Tensor._make_subclass
 make_wrapper: Final = torch.Tensor._make_wrapper_subclass
 """A tensor of a subclass, without memory of its own."""
 is_of_transform: Final = torch._C._functorch.is_functorch_wrapped_tensor
-"""Whether a tensor is what a transform such as `vmap` has made of another."""
+"""Returns whether a tensor is the wrapper that a transform such as `vmap` puts around another."""
 torch_check: Final = torch._check
 """Raises unless a condition holds; of sizes of a trace it makes a fact."""
 torch_assert_async: Final = torch._assert_async
@@ -53,7 +53,7 @@ FAKE_TENSORS_CANNOT: Final = (
     fake_tensor.UnsupportedFakeTensorException,
     fake_tensor.UnsupportedOperatorException,
 )
-"""What fake tensors raise where they cannot do what real ones can."""
+"""The errors of fake tensors where they cannot do what real ones can."""
 
 ASSERTS: Final = frozenset({"_assert", "_check"})
 """Names of functions of torch that raise an exception with a text, or do nothing with it."""
@@ -85,7 +85,9 @@ def base_of(tensor: torch.Tensor) -> torch.Tensor | None:
 
 
 def writes_into(tensor: torch.Tensor) -> int:
-    """How often a tensor has been written into. Raises RuntimeError for one made in inference mode."""
+    """Returns the number of times that a tensor has been written into. Raises RuntimeError for one made in
+    inference mode.
+    """
     return tensor._version
 
 

@@ -1,4 +1,6 @@
-"""Names of torch for the gradients that a program takes: `torch.func`'s and `torch.autograd`'s functions."""
+"""Names in torch of the functions by which a program takes gradients: those of `torch.func` and
+`torch.autograd`.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ GRAD_TAKES_DICTS: Final = is_since(INSTALLED, (2, 13))
 GRAD: Final = torch.autograd, "grad"
 """The place of what takes gradients through the calls that a program has made."""
 JACOBIAN: Final = functional, "jacobian"
-"""The place of the older function for Jacobians."""
+"""The owner and the name of the older function for Jacobians."""
 as_tuple: Final[Callable[..., tuple[bool, tuple[Any, ...]]]] = functional._as_tuple
 """Whether it is a tuple of tensors, and the tuple of it. Raises TypeError for all else."""
 BASIS: Final = eager_transforms, "_chunked_standard_basis_for_"

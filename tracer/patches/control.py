@@ -98,6 +98,6 @@ CONTROL: Final[Mapping[str, Callable[..., tuple[Any, ...]]]] = {
     "map_impl": map_rows,
     "associative_scan": associative_scan,
 }
-"""By torch's name of the operator: the function of the host and the operator's own arguments in torch's
+"""For each operator, by torch's name, a function of the host and the operator's own arguments in torch's
 order.
 """

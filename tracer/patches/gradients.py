@@ -1,9 +1,9 @@
 """Gradients of functions that a program takes while it is recorded: by `torch.func.grad`, `vjp`, `jacrev`, ….
 
 The function whose gradients are taken is called once, as it is, and its calls become nodes. torch's own code
-checks the arguments and the results; only what it calls to differentiate is replaced. A gradient by a tensor
-has the tensor's sizes. A Jacobian is computed from unit vectors, for each of which there is a gradient: the
-gradient for one of them is recorded, and as many like it are stacked.
+checks the arguments and the results; only the functions that it calls to differentiate are replaced. A
+gradient by a tensor has the tensor's sizes. A Jacobian consists of one gradient per unit vector: one of these
+gradients is recorded, and as many like it are stacked.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ def plain_functions() -> Functions:
 
 
 def recorded() -> Functions:
-    """Returns their stand-ins in a recording."""
+    """Returns the stand-ins for use in a recording."""
     return _standing_in(_is_recorded)
 
 

@@ -26,7 +26,9 @@ class PluginFunctions:
 
     functions: Mapping[str, Callable[..., Any]]
     refusals: Callable[[], tuple[type[Exception], ...]] = tuple
-    """Returns the exceptions by which the package refuses sizes; called once it is imported."""
+    """A function that returns the exceptions by which the package refuses sizes. It is called once the
+    package is imported.
+    """
 
 
 def require_equal(n: Any, other: Any, what: str, error: type[Exception] = RuntimeError) -> None:

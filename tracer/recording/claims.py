@@ -48,7 +48,7 @@ def recorded(kind: str, value: Any, text: str) -> None:
         found = _reached(run, found, text, reason)
         run.require(_formula(text, found.shape, known), reason, None)
     elif isinstance(value, torch.Tensor):
-        run.give_up(f"a claim on a value of which nothing is known: {text}")
+        run.give_up(f"nothing is known about the value of which the program claims {text}")
 
 
 def _reached(run: Recorder, tensor: Tensor, text: str, reason: str) -> Tensor:

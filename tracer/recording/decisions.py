@@ -57,13 +57,13 @@ ERRORS: Mapping[type[Exception], type[Exception]] = {
     NumericalError: torch.linalg.LinAlgError,  # type: ignore[attr-defined]
 }
 """torch's own types of errors, by the types of rules that stand for them."""
-NOT_AGAIN = "the program does not do the same when it is run again"
+NOT_AGAIN = "the program behaves differently when it is run again"
 
 
 class GaveUp(BaseException):
     """Raised where the run cannot go on.
 
-    It is no Exception, so that a model's own `except Exception` does not swallow it.
+    It does not derive from Exception, so that a model's own `except Exception` does not swallow it.
     """
 
 
@@ -171,7 +171,7 @@ class Decisions(Recorder):
             equal = eq(term, value)
             if isinstance(equal, bool) or self._branch(equal, value):
                 return value
-        return self.give_up(f"{term} is needed as a number; {MAX_VALUES} values of it were tried")
+        return self.give_up(f"{term} is needed as a number; only {MAX_VALUES} of its values were followed")
 
     def few(self, term: Term) -> tuple[int, bool]:
         """Returns the value of a number of elements, 0 for a negative one, and True; or a less number, and
@@ -247,7 +247,7 @@ class Decisions(Recorder):
 
     def writes(self, frame: FrameType) -> None:
         if not self._over and matters(frame, type(self).run.__code__):
-            self._approximate("what becomes of a text with or about a size is not followed")
+            self._approximate("the use of a text that contains a size is not followed")
 
     def text(self, size: Size, frame: FrameType) -> str:
         """Returns the text of a size: its digits, where a key of the container in which this frame looks the
@@ -278,7 +278,7 @@ class Decisions(Recorder):
         others = None if isinstance(key, int) else beside(frame)
         if others is not None and isinstance(key, Term):
             if not others.are_all:
-                self._approximate("not all keys are known among which a size is looked up")
+                self._approximate("a size is looked up among keys that are not all known")
             keys = [o for o in others.keys if type(o) is int or o.run is self]
             key = self._first_of(key, keys, frame.f_code)
         key = self.keys.get(key, key)
@@ -295,7 +295,7 @@ class Decisions(Recorder):
             if other != key and self.truth(eq(key, other)):
                 first = self.keys.get(other, other)
                 if self.keys.setdefault(key, first) != first:
-                    self.give_up(f"{key} and {first}, which are equal here, were keys of their own before")
+                    self.give_up(f"{key} and {first} are equal here, and were different keys before")
         before[key] = None
         return self.keys.setdefault(key, key)
 
@@ -518,9 +518,9 @@ class Decisions(Recorder):
             fresh = self.generator.retract(before)
             self.learn_anew()
             if branched:
-                self.give_up("a call that branches on sizes is made where its refusal would be caught")
+                self.give_up("a call that branches on sizes is made where its refusal is caught")
             if any(constraint.error is Exception for constraint in fresh):
-                self.give_up("it depends on the type of an exception what becomes of it")
+                self.give_up("the effect of an exception depends on its type, which is not known")
             for constraint in fresh:
                 self._catching = True
                 try:

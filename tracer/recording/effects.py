@@ -99,7 +99,7 @@ class WritingRun(Lowering):
             other.lies_in(Within(into, 0) if alone else Within(into.whole(), None))
 
     def _overwrites(self, written: SymbolicTensor, node: Node) -> None:
-        """A node has written into the tensor: into all of it, unless it assigns to a part."""
+        """Notes that a node has written into the tensor: into all of it, unless it assigns to a part."""
         whole: Formula = True
         by = [written.ref.id]
         if node.op == "setitem" and isinstance(written.value, Tensor):

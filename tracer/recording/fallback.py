@@ -53,7 +53,7 @@ def estimated(run: Recorder, func: Any, args: tuple[Any, ...], kwargs: dict[str,
     if value is not Dyn:
         notes = run.generator.said.notes
         note = notes.pop()
-        reason = f"{note.reason}; torch's own result at two examples stands in for it"
+        reason = f"{note.reason}; torch's own results at two examples are used instead"
         notes.append(Note("approximate", reason, note.node))
     return value
 

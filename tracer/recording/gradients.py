@@ -46,11 +46,11 @@ class Gradients:
     def __init__(self, run: Recorder) -> None:
         self._run = run
         self._asked: dict[int, bool] = {}
-        """Whether the program lets a real tensor require some, by identity."""
+        """Whether real tensors require gradients, as the program has set it, by identity."""
         self.made_without: set[int] = set()
         """Values that were made where gradients are disabled."""
         self._known: dict[int, bool | None] = {}
-        """Of each value that was looked at, whether it requires some; None where that is not known."""
+        """For each value that was examined, whether it requires gradients; None where that is not known."""
         self._leaves: set[int] = set()
         """The values that begin to require gradients."""
         self._written: set[int] = set()

@@ -47,7 +47,7 @@ def without_idle(
 
 
 MOST: Final = 32
-"""Where sizes part more ways than this, every guess is taken to make a difference."""
+"""If there are more paths than this, every guess counts as relevant."""
 
 
 def _say_the_same(paths: Sequence[Path], oracle: Oracle) -> bool:

@@ -186,7 +186,7 @@ class _OfMany(_Container):
         super().__init__([])
 
     def add(self, objects: list[Any]) -> list[Any]:
-        """Adds objects, and returns what they have."""
+        """Adds objects, and returns their contents."""
         contents = [*map(self._get, objects)]
         self.target += objects
         self.contents += contents
@@ -622,7 +622,7 @@ class Lent(NamedTuple):
     """The contents of a program, lent to a block."""
 
     aliases: list[torch.Tensor]
-    """The stand-ins that lie in the memory of a tensor of the program's."""
+    """The stand-ins that share the memory of a tensor of the program."""
     changed: list[str]
     """The names of attributes of modules that the block has changed, at its end."""
 

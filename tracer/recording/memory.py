@@ -89,7 +89,7 @@ _EXPANDING: Final = frozenset("expand expand_as broadcast_to broadcast_tensors".
 _SPREADING: Final = _EACH | frozenset(
     "expand expand_as broadcast_to unfold as_strided as_strided_ einsum".split()
 )
-"""Views of which several elements may lie at one place, though those of the tensor do not."""
+"""Views that may have several elements at one place, though the elements of the tensor have a place each."""
 
 
 @dataclass(slots=True, eq=False)
@@ -220,7 +220,7 @@ class ViewMemory(Memory):
 
     @property
     def is_restrided(self) -> bool:
-        """Returns whether its strides along dims of size 1 may be others than its layout says.
+        """Returns whether its strides along dims of size 1 may differ from those of its layout.
 
         torch computes the strides of another shape anew, without regard to such dims. A dim that is expanded
         to a size of 1 keeps its stride, which a view may multiply.

@@ -123,8 +123,8 @@ class Mode(TorchFunctionMode):
 
 
 class Constructors(DispatchMode):
-    """Catches what the types of tensors make of sizes, `torch.Tensor(n, 3)`, `torch.FloatTensor(n)`: they are
-    no torch functions.
+    """Catches the construction of tensors by their types, `torch.Tensor(n, 3)`, `torch.FloatTensor(n)`, which
+    is not a torch function.
     """
 
     def __init__(self, run: Operators) -> None:

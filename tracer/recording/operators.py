@@ -60,7 +60,7 @@ _COMING = Node("", (), (), Origin())
 
 @dataclass(slots=True)
 class _Application:
-    """A call of an operator on its way through the steps, each of which adds to it."""
+    """A call of an operator on its way through the steps. Each step adds to it."""
 
     op: str
     func: Any
@@ -74,7 +74,7 @@ class _Application:
     notes: int
     """The number of notes before it."""
     counts: Any = ()
-    """How often each operand is repeated."""
+    """The number of times that each operand is repeated."""
     ids: dict[int, Ref] = field(default_factory=dict)
     """The references of the operands, by the identity of their values."""
     values: tuple[Value, ...] = ()

@@ -60,7 +60,7 @@ def require_no_overlap(
     memory = written.memory
     if written.value.layout is Layout.UNKNOWN and isinstance(memory, ViewMemory) and memory.may_overlap:
         generator.approximate(
-            f"{op} writes into a view of which several elements may lie at one place", "accept"
+            f"{op} writes into a view that may have several elements at one place", "accept"
         )
     owner = written.memory.whole()
     read = [leaf for leaf in leaves(given) if isinstance(leaf, torch.Tensor)]
@@ -90,7 +90,7 @@ def require_no_overlap(
                 f"{op} reads memory that it writes into, which torch may refuse", "accept"
             )
         else:
-            reason = f"{op} writes into memory of which it reads another part, {value}"
+            reason = f"{op} writes into memory and reads another part of it, {value}"
             generator.require(negate(overlapping), reason)
         if tensor is written and isinstance(into, Tensor):
             reason = f"{op} reads its `out=` {written.value}, which must have the shape of {into}"
@@ -102,7 +102,7 @@ def require_no_overlap(
 
 
 def _lying(run: Recorder, tensor: torch.Tensor) -> tuple[Memory | None, Value]:
-    """Returns the memory of a tensor, and its value."""
+    """Returns the memory of a tensor, and the tensor's value."""
     value = tensor.value if isinstance(tensor, SymbolicTensor) else run.real_tensor(tensor)[1]
     return run.memory_of(tensor), value
 

@@ -138,9 +138,7 @@ def _recorded(
         if not paths:
             first = spec
         if len(paths) >= max_paths or (paths and time.monotonic() - started > budget_s):
-            incomplete = (
-                f"{len(pending)} ways through the program were not looked at, after {len(paths)} paths"
-            )
+            incomplete = f"{len(paths)} paths were followed, {len(pending)} were not"
             break
         until = started + budget_s * (1 if paths else 2)
         seed()
@@ -188,7 +186,7 @@ def _recorded(
 
 def _limits(limits: Mapping[str, tuple[int, Origin]]) -> Iterator[Note]:
     for name, (most, where) in limits.items():
-        told = f"{name} is looked at up to rank {most}: {where} needs every dim of it"
+        told = f"{name} is checked only up to rank {most}: {where} needs every one of its sizes"
         yield Note("bounded-rank", told, -1)
 
 
@@ -256,7 +254,7 @@ class Recording(Operators):
             programs = not lost and is_programs(error)
             who = "the recorder failed: " if is_ours(error) and not programs else ""
             text = str(error).replace(f"'{SymbolicTensor.__name__}'", "'Tensor'")
-            told = f"{who}{type(error).__name__}: {text}"
+            told = f"{who}{type(error).__name__}: {text}".removesuffix(": ")
             where, by_library = of_error(error, self.names), is_by_library(error)
             end = End("raised" if programs else "gave-up", told, where, by_library)
             self.failed = programs and not isinstance(error, REFUSALS) and not is_refusal(error)

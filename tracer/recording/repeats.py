@@ -116,7 +116,8 @@ class CallKey:
         return slots if len(slots) == len(self.values) else None
 
     def writes_data(self, written: Any) -> bool:
-        """Returns whether it writes into its only operand, a tensor of the program whose elements are data.
+        """Returns whether the call writes into its only operand, a tensor of the program whose elements are
+        data.
         """
         one = self.values[0] if len(self.values) == 1 else None
         if type(written) is not SymbolicTensor or type(one) is not Tensor or one.elements is not None:

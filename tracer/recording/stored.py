@@ -33,10 +33,10 @@ class RealTensors(Decisions):
         """Real tensors that the program has written into, each with its present stand-in, by identity."""
         self.gradients = Gradients(self)
         self.followed: set[int] = set()
-        """The memories of real tensors of which the elements were noted, as `_placed` names them."""
+        """The memories of real tensors whose elements were noted, as `_placed` names them."""
         self._copies: list[tuple[torch.Tensor, torch.Tensor]] = []
-        """Real tensors of which the elements were noted, or that the program was lent, each with a copy: if
-        they differ in the end, something has written that is not seen, such as NumPy.
+        """Real tensors whose elements were noted, or that were lent to the program, each with a copy. If the
+        two differ at the end, something has written into the tensor unseen, such as NumPy.
         """
         self._memories: dict[int, StoredMemory] = {}
         """The memories of real tensors, as `_placed` names them."""
@@ -78,8 +78,8 @@ class RealTensors(Decisions):
         return found
 
     def _counted(self, tensor: torch.Tensor, known: Tensor, ref: Ref, name: str) -> int | None:
-        """Notes a constant that is an identity matrix, or a mask of which the number of true elements is
-        known, and returns that number.
+        """Notes a constant that is an identity matrix. Returns the number of true elements of a mask, if it
+        is known, and notes that, too.
         """
         if name.startswith(CONSTANT) and is_identity(tensor):
             self.generator.contents.are_identities(known, ref.id)
@@ -88,7 +88,7 @@ class RealTensors(Decisions):
         return count
 
     def follows(self, tensor: torch.Tensor) -> bool:
-        """Returns whether a real tensor lies in the memory of one of which the elements were noted."""
+        """Returns whether a real tensor shares memory with one whose elements were noted."""
         placed = None if isinstance(tensor, SymbolicTensor) else _placed(tensor)
         return placed is not None and placed.key in self.followed
 

@@ -1,21 +1,21 @@
-"""A `while` whose iterations shrink something, by how much differs: `while len(x) > 3: x = x[::2]`.
+"""A `while` whose iterations shrink something by amounts that differ: `while len(x) > 3: x = x[::2]`.
 
 No formula gives the number of its iterations, nor the sizes that it leaves. But both are bounded, and that is
 enough where the code behind it requires nothing more of them.
 
 **The argument.** The first iteration runs as it is, and leads to the state s. The sizes that the second would
-change become symbols u, of which only 0 <= u <= s is known, and the body runs once in that state: it has to
+change become symbols u; only 0 <= u <= s is known about them. The body runs once in that state: it has to
 lead to sizes between 0 and u, so that the bounds hold after any number of iterations by induction. One of
-these sizes has to become less than u, so that the loop ends. What the body requires has to follow from the
-bounds, unless the loop divides its size for as long as that is whole (`divisions.py`).
+these sizes has to become less than u, so that the loop ends. The requirements of the body have to follow from
+the bounds, unless the loop divides its size for as long as that is whole (`divisions.py`).
 
 **The test.** After an iteration the program tests the state e(u) that the body has led to. If what it tests
 is G(e(u)), and u occurs nowhere else in it, then the test is G for every state that an iteration leads to.
 So G(u) holds before each iteration but the first, and not of the sizes that the loop leaves.
 
-**Afterwards** these sizes are symbols with the same bounds, of which G does not hold. They are no data: where
-the bounds do not decide a branch or a requirement that mentions them, the loop fails (`Ledger.left`), and the
-recording starts again without this.
+**Afterwards** these sizes are symbols with the same bounds, for which G does not hold. They are no data.
+Where the bounds do not decide a branch or a requirement that mentions them, the loop fails (`Ledger.left`),
+and the recording starts again without this.
 """
 
 from __future__ import annotations
@@ -86,9 +86,9 @@ class Descent(Loop):
         self._least: Mapping[tuple[int, int], int] = {}
         """The least sizes that an iteration leads to."""
         self._facts: Mapping[tuple[int, int], Formula] = {}
-        """What is known of a size that the loop leaves beside its bounds, said of _HERE."""
+        """Facts about a size that the loop leaves besides its bounds, in terms of _HERE."""
         self._inside: tuple[Formula, ...] = ()
-        """What is known of these symbols in the body alone: in it there is a second iteration."""
+        """Facts about these symbols that hold in the body alone, where there is a second iteration."""
         self._left: Mapping[tuple[int, int], frozenset[int]] = {}
         """All that the loop may leave of such a size, where that is known."""
         self._first = 1
@@ -306,5 +306,5 @@ def _about(formula: Formula, size: Dim) -> Formula:
 
 
 def _equates(formula: Formula) -> bool:
-    """Returns whether sizes could be written otherwise by what the formula says."""
+    """Returns whether the formula contains an equation by which sizes could be rewritten."""
     return any(not isinstance(part, Compare) or part.op != ">=" for part in conjuncts(formula))

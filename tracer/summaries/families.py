@@ -361,7 +361,7 @@ def _shape_at(body: Body, one: Cell, k: Dim) -> tuple[Dim, ...] | None:
 
 
 def _holding(one: Cell, parts: Sequence[Any]) -> Any:
-    """Returns the same value with other parts."""
+    """Returns a container of the same kind with other members."""
     match one.fixed:
         case ("sequence", kind):
             several = any(type(part) is Repeated for part in parts)

@@ -306,8 +306,7 @@ class Loop(Summarised):
             return self.seen(lambda: walk(self.run, self._frames, self.called))
 
     def _check(self, law: Law, value: Dim, known: Knowledge, made: bool = False) -> tuple[Law, Cell]:
-        """Checks the state against the law; returns the law or a weaker one that it satisfies, and the state.
-        """
+        """Compares the state with the law. Returns the law, or a weaker one that holds, and the state."""
         found = self._look()
         own = frozenset((*self._data, *self.loops.ended))
         check = LawCheck(

@@ -21,7 +21,7 @@ from .loop import Loop
 from .plans import Plans, Repetition, Site
 
 MANY_TIMES: Final = 1000
-"""A `while` is taken for one without end if its test holds so often, at all sizes of a path."""
+"""A `while` counts as endless if its test holds this many times, at all sizes of a path."""
 _UNDIVIDED: Final = "#undivided"
 
 
@@ -60,7 +60,7 @@ class Loops(Active):
         self._tests: dict[tuple[int, Site], Dim] = {}
         """The term that a `while` last tested after an iteration."""
         self._again: Counter[Formula] = Counter()
-        """How often conditions were asked whose outcome was known."""
+        """For conditions whose outcome was known, the number of times that they were asked."""
 
     def ranges(self, *args: Any) -> Any:
         """Returns a `range`, called by the program through the function that picks the run."""

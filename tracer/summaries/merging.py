@@ -126,7 +126,7 @@ class Calls:
         if loops.plans.merging and loops.summarising is None:
             for site in reversed(self._sites[self._outermost :]):
                 if loops.plans.choose(site):
-                    raise loops.fails(MergeChosen(site, "its ways are to be merged", {}))
+                    raise loops.fails(MergeChosen(site, "its paths are merged", {}))
 
     @property
     def depth(self) -> int:
@@ -140,7 +140,7 @@ class Calls:
         loops: Active = self.run.loops
         for site in reversed(self._sites[around:]):
             if site.is_loop and loops.plans.choose(site):
-                raise loops.fails(MergeChosen(site, "it is to be summarised", {}))
+                raise loops.fails(MergeChosen(site, "it is summarised", {}))
 
     @contextlib.contextmanager
     def within(self, site: Site) -> Iterator[None]:
@@ -202,7 +202,7 @@ class MergedCall(Summarised):
         self.run.calls.note(Condition(formula, True, here(self.run.names)))
         planned = self._planned[len(self.turns) :]
         if planned and planned[0].formula != formula:
-            self.fail("it does not do the same when it is run again")
+            self.fail("it behaves differently when it is run again")
         if not planned and time.monotonic() > self.run.until:
             self.run.end("the budget ran out")
         return super().way(formula)
@@ -230,14 +230,14 @@ class MergedCall(Summarised):
             ways.append(way)
         returning = [way for way in ways if way.result is not None]
         if not returning:
-            self.fail("every way raises")
+            self.fail("every path raises")
         self._require(ways)
         self._forget_idle_guesses(ways)
         try:
             self._leave(before, ways)
             return self._joined(before, returning, [returned])
         except Unlike as trail:
-            self.fail(f"{trail} differs from way to way")
+            self.fail(f"{trail} differs from path to path")
 
     # ---- one way
 
@@ -278,7 +278,7 @@ class MergedCall(Summarised):
         if isinstance(error, REFUSALS) and any(turn.formula is None for turn in turns):
             self.fail("the data decides whether it raises")
         if self.called.keys() - self.loops.plans.called(self.site).keys():
-            self.fail("it has come out only now what it calls")
+            self.fail("the functions that it calls were not known before")
         result = self.look_at([value]) if error is None else None
         said = tuple(
             (all_of(turn.known for turn in turns if turn.after <= place), constraint)
@@ -314,7 +314,7 @@ class MergedCall(Summarised):
                 run.require_instead(constraint, formula if everywhere else implies(known, formula))
         for way in ways:
             if isinstance(way.error, REFUSALS):
-                told = f"{type(way.error).__name__}: {way.error}"
+                told = f"{type(way.error).__name__}: {way.error}".removesuffix(": ")
                 run.generator.node = len(run.nodes)
                 run.nodes.append(Node("require", (("condition", negate(way.condition)),), (), way.origin))
                 run.generator.require(negate(way.condition), told)

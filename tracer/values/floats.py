@@ -154,7 +154,7 @@ class Rise:
     rising: bool = True
     low: int = LOWEST
     high: int = HIGHEST
-    """The dim is known to lie between these, ends included; the float is computed only there."""
+    """The dim is known to lie between `low` and `high`, ends included; the float is computed only there."""
 
     def then(self, step: Callable[[float], float], rising: bool = True) -> Rise | None:
         """Returns the float after one more monotone step; None where that overflows somewhere."""

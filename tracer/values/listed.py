@@ -154,7 +154,7 @@ def _data(run: Recorder, value: Tensor, sizes: tuple[Dim, ...], nowhere: Formula
 
 
 def as_tensor(run: Recorder, several: Any) -> Any:
-    """The integers of a list, or the rows of integers, as a tensor; any other list as it is.
+    """Returns the integers of a list, or the rows of integers, as a tensor, and any other list unchanged.
 
     A list may have members beside the one that represents many: each equals that one at its own index.
     """
@@ -233,7 +233,7 @@ LISTED: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
     "split": by_signature(_split),
     "split_with_sizes": by_signature(_split_with_sizes),
 }
-"""Operators that give as many results, or take as many sizes, as a size says, or whose result depends on
-the type of a list; None where they do not.
+"""Operators whose number of results, or number of sizes taken, is a size, or whose result depends on the type
+of a list. The functions return None for calls that are of no such kind.
 """
 QUESTIONS: Final[Mapping[str, Callable[..., Any]]] = {"tolist": tolist}

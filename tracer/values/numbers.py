@@ -615,8 +615,8 @@ class Real(torch.SymFloat):
         """Returns the power.
 
         Raises ZeroDivisionError for 0 to a negative power, and OverflowError beyond the greatest float. The
-        power of a negative number to a fraction is complex, and computed from numbers, as is one of which
-        nothing tells whether it is beyond.
+        power of a negative number to a fraction is complex; it is computed from numbers, and so is a power if
+        it is not known whether it is beyond.
         """
         e = exponent if exponent.given is None else float(exponent.given)
         if (self == 0 and e < 0) if exponent.given is None else (e < 0 and self == 0):

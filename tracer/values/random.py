@@ -41,8 +41,8 @@ def is_drawn(func: Any, name: str, args: Sequence[Any], kwargs: Mapping[str, Any
 _DEFAULTS: Final = (("p", 0.5), ("train", True))
 
 
-UNSEEN: Final = "what other code, such as NumPy, writes into the memory of a tensor is not followed"
-DRAWN: Final = "numbers that Python or NumPy drew at random are taken as they fell once"
+UNSEEN: Final = "writes of other code, such as NumPy, into the memory of a tensor are not followed"
+DRAWN: Final = "numbers that Python or NumPy drew at random are those of one run"
 
 
 def drawn_by_python() -> object:

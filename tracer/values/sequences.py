@@ -103,7 +103,7 @@ class Lazy:
             self.run.give_up(f"{count} iterations are too many to follow")
         yield from (self.at(k) for k in builtins.range(count))
         if not is_all:
-            self.run.give_up(f"{whole} is needed as a number; {count} values of it were tried")
+            self.run.give_up(f"{whole} is needed as a number; only {count} of its values were followed")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -269,8 +269,8 @@ def makes_list(frame: FrameType) -> bool:
 
 
 def takes_blocks(frame: FrameType) -> bool:
-    """Returns whether the elements are all that the frame passes to a call: `torch.block_diag(*x)`. Then
-    Python takes the length for a hint.
+    """Returns whether the elements are exactly the arguments that the frame passes to a call, as in
+    `torch.block_diag(*x)`. Python then uses the length as a hint only.
     """
     return instruction(frame).opname == "CALL_FUNCTION_EX" and called(frame) is torch.block_diag
 
@@ -506,7 +506,7 @@ class Repeated(SymbolicTensor):
 
     @property
     def value(self) -> NoReturn:  # type: ignore[override]
-        self.run.give_up("what a loop has put into a list is used in a way that is not followed")
+        self.run.give_up("the elements that a loop has put into a list are used in an unknown way")
 
     ref = value
 

@@ -223,7 +223,7 @@ class Memory:
 
     def __init__(self, owner: Tensor | None = None) -> None:
         self.owner = owner
-        """The value of a tensor that fills it; None where no tensor is known to."""
+        """The value of a tensor that fills the memory; None if no such tensor is known."""
         self.tensors: list[weakref.ref[SymbolicTensor]] = []
         """The tensors that lie in this memory."""
 
@@ -333,7 +333,7 @@ class SymbolicTensor(torch.Tensor):
     owns: bool
     """Whether it fills a memory of its own."""
     is_plain: bool
-    """Whether its strides are also those of its sizes where it has no elements."""
+    """Whether its strides without elements equal those that its sizes give."""
     _memory: Memory | None = None
 
     @property
@@ -692,7 +692,7 @@ def truth(run: Recorder, x: SymbolicTensor) -> bool:
     for outcome, where in zip((True, False), run.generator.outcomes(x.ref.id), strict=True):
         if run.truth(where):
             return outcome
-    return run.guess("a condition on elements that sizes decide is taken for one on data", region)
+    return run.guess("a condition on elements that sizes decide is treated as one on data", region)
 
 
 def dataless(run: Recorder, x: SymbolicTensor) -> Formula:

@@ -1,9 +1,9 @@
 """The axes of jaxtyping, `"b 3 *rest"`, as sizes of a spec.
 
-What jaxtyping documents of its modifiers holds here. An axis whose name begins with `_` is not bound, so
-equal names say nothing; nor does `...`. `rows=4` is 4. A name is one size wherever it stands, and `*name` one
-row of sizes, apart from the size `name`. `{n}` is the value of the argument `n`, with which the size `n` has
-nothing to do. `?name` exists within a PyTree alone.
+The modifiers have the meaning that jaxtyping documents. An axis whose name begins with `_` is not bound, so
+equal names imply nothing; nor does `...`. `rows=4` is 4. A name is one size wherever it occurs, and `*name`
+one row of sizes, which is unrelated to the size `name`. `{n}` is the value of the argument `n`, which is
+unrelated to the size `n`. `?name` exists only within a PyTree.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Which files of the user's a check reads: the modules that it imports, and what else is opened."""
+"""The files of the user's that a check reads: the modules that it imports, and all other files that are
+opened.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,7 @@ class Reading:
         _listening.remove(self)
         found = {*self.opened, *_imported()}
         self.files = tuple(sorted(filter(_is_users, found)))
-        """All modules that are imported, and what was opened: the user's alone, and what is still there."""
+        """The user's files among the imported modules and the opened files, as far as they still exist."""
 
     @property
     def unchanged(self) -> bool:
@@ -63,8 +65,8 @@ _run: Final[dict[str, float]] = {}
 
 
 def _heard(event: str, arguments: tuple[Any, ...]) -> None:
-    """Notes what is opened while somebody listens, and always what is run as a module: one that was written
-    and imported in this very process, by whatever else it does, is no obstacle to later checks.
+    """Notes the files that are opened while a check listens, and always those that are run as modules. A
+    module that was written and imported in this very process is no obstacle to later checks.
     """
     if event == "exec":
         code = arguments[0]

@@ -1,9 +1,9 @@
-"""Runs the real program at concrete sizes, to see whether a witness is one.
+"""Runs the real program at concrete sizes, to test an example.
 
-Fake tensors come first: they cost nothing. Where they need data, do not know an operator, or accept what was
-said to be refused (some of torch's fake kernels check less than the real ones), real tensors of zeros and of
-ones on the CPU decide, as long as they are of moderate size. So they do where fake tensors do not see all
-that matters (`unseen.py`): no fake kernel looks at an index. Everything is left as it was.
+Fake tensors come first: they cost nothing. If they need data, do not know an operator, or accept sizes that
+should be refused (some of torch's fake kernels check less than the real ones), real tensors of zeros and of
+ones on the CPU decide, as long as they are of moderate size. The same holds where fake tensors do not see
+everything that matters (`unseen.py`): no fake kernel checks an index. Everything is left unchanged.
 
 A graph without a Python program behind it (a `.pt2`) is replayed by the rules of its operators at concrete
 sizes, where nothing is left for the solver.
@@ -49,7 +49,7 @@ class RunLimits:
     inputs: int = 4_000_000
     """Elements of all inputs together."""
     weights: int = 200_000_000
-    """Elements of all parameters and buffers, which are copied for each run."""
+    """Elements of all parameters and buffers together. They are copied for each run."""
     made: int = 4_000_000
     """Elements of all tensors that a run makes, as recorded, where fake tensors do not see all."""
     total: int = 100_000_000

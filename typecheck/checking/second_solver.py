@@ -1,8 +1,8 @@
-"""A verdict put to another solver, and what the report says of it.
+"""Has a verdict confirmed by another solver, and reports the outcome.
 
-Where that agrees with all on which the verdict rests, the report says so. Where it leaves something open the
-verdict stays, without its agreement. Where it contradicts, one of the two is wrong: the verdict is `unknown`,
-and the question is in a file that any solver reads.
+If the other solver agrees with everything on which the verdict rests, the report says so. If it leaves
+something open, the verdict stays, without its agreement. If it contradicts, one of the two is wrong: the
+verdict is `unknown`, and the question is saved to a file that any solver reads.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LEAST_S: Final = 10.0
 
 
 def named(solver: str) -> str:
-    """The solver with its version. Raises ConfigError where it cannot be asked."""
+    """Returns the solver with its version. Raises ConfigError if it cannot be used."""
     installed: Callable[[], str | None] | None = VERSIONS.get(solver)
     if installed is None:
         raise ConfigError(f"{solver!r} is not a known solver", f"there is {', '.join(VERSIONS)}")

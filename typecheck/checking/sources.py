@@ -27,7 +27,7 @@ class Source(Protocol):
 
     spec: Spec
     release: Release | None
-    """The release of torch that runs the program, None where it is not known."""
+    """The release of torch that runs the program; None where it is not known."""
 
     def system(self, rules: Rules, oracle: DomainOracle, clock: Clock) -> tuple[System, list[str]]:
         """All that the program asks of its inputs, and the attributes that a run of it assigns."""

@@ -1,7 +1,8 @@
-"""Suspicions: what runs, and is probably not meant. Each is a function from a checked program to messages.
+"""Suspicions: code that runs, and is probably not intended. Each is a function from a checked program to
+messages.
 
-Those that correct programs hardly ever raise are on (`codes.py` says which); the others are asked for by
-name.
+Those that correct programs hardly ever have are on by default (`codes.py` says which); the others are turned
+on by name.
 """
 
 from __future__ import annotations
@@ -117,7 +118,7 @@ _LOSSES: Final = frozenset({"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss
 
 
 def loss_broadcast(subject: ReportPath) -> Suspected:
-    """[b, 1] and [b]: the loss compares each of one with each of the other."""
+    """[b, 1] and [b]: the loss compares each element of one with each element of the other."""
     nodes = subject.path.program.nodes
     for before, node in pairwise(nodes):
         if node.op not in _LOSSES or before.op != "broadcast_tensors" or before.origin != node.origin:
@@ -167,7 +168,7 @@ def _declared_wider(report: Report, name: str, value: int) -> bool:
 
 
 def _imposing(report: Report, name: str) -> Origin:
-    """The line that imposes what is said of the symbol."""
+    """Returns the line that imposes the fact about the symbol."""
     for part in report.parts:
         if name in part.condition.replace("(", " ").replace(")", " ").split() and part.imposed:
             return part.imposed[0].origin

@@ -259,9 +259,10 @@ def _choices(module: ModuleType, source: str = "") -> str:
         and (inspect.isclass(value) or inspect.isfunction(value))
         and value.__module__ == module.__name__
     ]
-    return (
-        f"it defines {', '.join(own[-8:])}" if own else f"nothing is defined in {source or module.__name__}"
-    )
+    if not own:
+        return f"nothing is defined in {source or module.__name__}"
+    more = f", and {len(own) - 8} more" if len(own) > 8 else ""
+    return f"it defines {', '.join(own[-8:])}{more}"
 
 
 def _near_file(path: str) -> str:

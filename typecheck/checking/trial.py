@@ -8,6 +8,7 @@ from itertools import islice
 from random import Random
 
 from ...constraints.ir.language import Fact
+from ...constraints.ir.program import Origin
 from ...constraints.ir.spec import Spec
 from ...constraints.ir.system import System
 from ...constraints.terms.formula import negate
@@ -88,7 +89,7 @@ class Trial:
         if isinstance(outcome, Inconclusive) and outcome.late:
             if self.late is None:
                 self.late = outcome
-                told = f"{expected}, which could not be confirmed: {outcome.reason}"
+                told = f"{expected}; this could not be confirmed: {outcome.reason}"
                 self.mistakes.append(findings.make(Code.INCOMPLETE, told))
             return False
         if isinstance(outcome, Inconclusive) and not (outcome.raised and accepted):
@@ -98,14 +99,14 @@ class Trial:
         if isinstance(outcome, Ran) == accepted:
             self.ran |= accepted
             return True
-        did = f"{expected}, and it {_did(outcome)}"
+        did = f"{expected}, but it {_did(outcome)}"
         if not self.claimed(values, accepted):
             why = "the data decide there" if self.on_data else "an approximation decides there"
-            self._remark(Code.NOT_REPLAYED, f"{did}; this was not certain: {why}")
+            self._remark(Code.NOT_REPLAYED, f"{did}; the report is not certain of these sizes: {why}")
         elif not accepted and all(r.by_data for r in self.decision.violated(values)):
             self._remark(Code.NOT_REPLAYED, f"{did} with the data that were tried; other data are refused")
         elif isinstance(outcome, RunRefused) and self._by_data(outcome):
-            told = f"{did}, because of the data"
+            told = f"{did}; the data cause this"
             self.by_data.append(findings.make(Code.NOT_REPLAYED, told, outcome.origin))
         else:
             self._contradicted(outcome, did, values)
@@ -129,7 +130,7 @@ class Trial:
     def ends(self) -> None:
         """Looks back: where all data that were tried are refused, it may be that all data are."""
         if self.by_data and not self.ran:
-            told = f"{self.by_data[0].message}: it was refused with all data that were tried"
+            told = f"{self.by_data[0].message}; all data that were tried are refused"
             finding = findings.make(Code.CONTRADICTED, told, self.by_data[0].origin)
             self.mistakes.append(finding)
         else:
@@ -218,12 +219,18 @@ def _candidate(name: str, fact: Fact, random: Random) -> int:
     return value + random.choice((0, 0, 0, 0, 1, -1))
 
 
+def _is_there(raised: Origin, required: Origin) -> bool:
+    """Returns whether an error was raised by the call that requires something, as far as is known."""
+    unknown = not raised.stop or not required.stop
+    return raised.line == required.line and (unknown or raised.start == required.start)
+
+
 def _did(outcome: Outcome) -> str:
     match outcome:
         case Ran(how):
             return f"runs ({how})"
         case RunRefused(how, reason, exception, _):
-            return f"is refused: {exception}: {reason} ({how})"
+            return f"is refused ({how}): {exception}: {reason}"
         case Inconclusive(reason):
             return f"raises {reason}"
 
@@ -257,8 +264,8 @@ class Witnesses:
         if not self.trial.confirms(witness, False):
             return None, ""
         outcome = self.trial.run(witness, False)
-        if isinstance(outcome, RunRefused) and outcome.origin.line == requirement.origin.line:
-            return witness, f"{outcome.exception}: {outcome.reason}" if outcome.exception else outcome.reason
+        if isinstance(outcome, RunRefused) and _is_there(outcome.origin, requirement.origin):
+            return witness, ": ".join(filter(None, (outcome.exception, outcome.reason)))
         return witness, ""
 
     def _example(self, requirement: Requirement) -> Mapping[str, int] | None:

@@ -66,9 +66,10 @@ class Unseen:
     asserts: bool = False
     """True if an operator of the program refuses elements that are zero."""
     sizes: tuple[int, ...] = ()
-    """Numbers that such an index goes into: the rows of a table."""
+    """Sizes that such an index is used in: the number of rows of a table."""
     symbols: frozenset[str] = frozenset()
-    """The sizes that these indices, what they go into, and what is caught speak of."""
+    """The sizes that occur in these indices, in the sizes that they index, and in refusals that are caught.
+    """
 
     def __bool__(self) -> bool:
         return self.caught or self.asserts or Origins.COMPUTED in self.indices

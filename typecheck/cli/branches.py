@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from .common import TARGETS, Commands, add_format, add_target, command, running
 
 if TYPE_CHECKING:
+    from ...constraints.terms.formula import Formula
     from ..gradual.branching import BranchOn
 
 _EPILOG: Final = f"""\
@@ -49,11 +50,15 @@ def _text(branch: BranchOn) -> Iterator[str]:
     if branch.outcome is not None:
         yield f"{where}{branch.text}  is always {branch.outcome}"
         return
-    yield f"{where}{branch.text}" + ("  (data decide too)" if branch.on_data else "")
+    yield f"{where}{branch.text}" + ("  (data decide, too)" if branch.on_data else "")
     if branch.missed:
         yield f"  as far as was examined: {branch.missed}"
-    yield f"  True where {branch.when_true}{_at(branch.true_at)}"
-    yield f"  False where {branch.when_false}{_at(branch.false_at)}"
+    yield f"  True {_where(branch.when_true)}{_at(branch.true_at)}"
+    yield f"  False {_where(branch.when_false)}{_at(branch.false_at)}"
+
+
+def _where(sizes: Formula) -> str:
+    return "at all sizes" if sizes is True else "at no sizes" if sizes is False else f"where {sizes}"
 
 
 def _at(example: Mapping[str, int] | None) -> str:

@@ -1,4 +1,6 @@
-"""`anyshape check [TARGET]`: for which of the declared inputs does a program run, or each of a project?"""
+"""`anyshape check [TARGET]` prints for which of the declared inputs a program runs, or each program of a
+project.
+"""
 
 from __future__ import annotations
 
@@ -36,10 +38,10 @@ Without TARGET, all targets of the nearest pyproject.toml are checked:
   inputs = "x: float32[b, 3, h, w]"
   assume = ["h % 64 == 0", "w % 64 == 0"]
 
-Results are kept on disk, and found again as long as the program, its inputs and all packages are the same.
+Results are cached on disk, and used again as long as the program, its inputs and all packages are the same.
 
-With --server the program is traced here and decided by a service, which gets what `anyshape submit` sends: no
-weights, and with --no-source no text of any line (nor are repairs looked for then).
+With --server the program is traced here and decided by a service. The service gets what `anyshape submit`
+sends: no weights, and with --no-source no source lines. Then no repairs are sought.
 
 Exit codes: 0 proved, or all findings are suppressed; 1 refined or refuted; 2 bad usage or input;
 3 unknown; 130 interrupted.
@@ -68,10 +70,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     help = f"also look for likely mistakes in programs that run: {', '.join(names)}"
     parser.add_argument("--suspect", action="append", choices=names, metavar="CODE", default=[], help=help)
     parser.add_argument(
-        "--second-solver", choices=("cvc5",), help="also put the deciding questions to a second solver"
+        "--second-solver", choices=("cvc5",), help="have the verdict confirmed by a second solver"
     )
     parser.add_argument(
-        "--device", choices=DEVICES, help="the device to run on, whose kernels take some dtypes only"
+        "--device", choices=DEVICES, help="device whose kernels are assumed (default: that of the tensors)"
     )
     forms = ("constraints", "smt2")
     parser.add_argument("--dump", choices=forms, help="print the constraint system instead of deciding it")

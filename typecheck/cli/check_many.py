@@ -23,11 +23,11 @@ _EPILOG: Final = """\
 LIST is a file with a target on each line, and after tabs its inputs and its assumptions:
   models/unet.py:UNet<tab>x: float32[b, 3, h, w]<tab>h % 64 == 0 and w % 64 == 0
 or TOML with [[tool.anyshape.targets]], as in a pyproject.toml. Every target is traced and decided in a
-process of its own, with the time and the memory that it is given; one that breaks is tried again once.
-Results are kept on disk and found again, as those of `anyshape check` are.
+process of its own, within limits of time and memory; one that crashes is tried once more. Results are cached
+like those of `anyshape check`.
 
 With --executor ray the processes are those of a Ray cluster: that of --ray-address or RAY_ADDRESS, or one
-that is started for the occasion. The current folder goes to the nodes, where anyshape has to be installed.
+that is started for this command. The current folder goes to the nodes, where anyshape has to be installed.
 
 Exit codes: 0 all proved, 1 some refined or refuted, 2 some could not be checked, 3 some unknown,
 130 interrupted.
@@ -116,7 +116,7 @@ def _shown(ended: Iterable[JobEnd], count: int) -> list[JobEnd]:
     for one in found:
         counts["failed" if one.report is None else one.report.verdict.value] += 1
     told = ", ".join(f"{number} {word}" for word, number in counts.items() if number)
-    print(f"{count} programs: {told}", file=sys.stderr)
+    print(f"{count} {'program' if count == 1 else 'programs'}: {told}", file=sys.stderr)
     return sorted(found, key=lambda one: one.index)
 
 

@@ -19,9 +19,10 @@ def dump(
     target: Any, inputs: Inputs | None = None, assume: str | Iterable[str] = (), form: Form = "constraints",
     *, budget_s: float = 30.0, rules: Rules | None = None, progress: Progress | None = None,
 ) -> str:
-    """The constraint system of a target: `constraints` to be read, `smt2` as two questions in SMT-LIB 2.
+    """Returns the constraint system of a target: `constraints` for people, `smt2` as two questions in SMT-LIB
+    2.
 
-    Raises what `check` raises, and TargetError where `smt2` could not say all that there is.
+    Raises the exceptions of `check`, and TargetError where `smt2` could not express the whole system.
     """
     clock = Clock(progress or (lambda step: None), budget_s)
     system = question(target, inputs, assume, clock, rules or default_rules(), replay=False).system

@@ -1,4 +1,6 @@
-"""`anyshape infer TARGET --examples inputs.pt`: which sizes vary, and what does the program need of them?"""
+"""`anyshape infer TARGET --examples inputs.pt` prints which sizes vary, and which relations the program
+needs.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,8 @@ TARGET is file.py:Name, package.module:Name or a saved .pt2, as for `anyshape ch
 
 The file of examples is what torch.save([example, example, ...], "inputs.pt") writes. An example is a tuple of
 arguments, a dict of arguments by name, or one tensor. It is loaded with weights_only=True: nothing in it is
-run. Sizes that differ among the examples vary; what holds in all of them is put to the checker, which proves
-that the program needs it, or refutes that by sizes with which it runs.
+run. Sizes that differ among the examples vary. A relation that holds in all examples is proved if the program
+needs it, and refuted by sizes at which the program runs without it.
 
 Exit codes: those of a check of the spec: 0 proved, 1 refined or refuted, 2 bad usage or input, 3 unknown,
 130 interrupted.
@@ -66,7 +68,7 @@ def _text(found: Inferred) -> Iterator[str]:
     yield from (f'--input "{line}"' for line in found.spec)
     yield from (f'--assume "{condition}"' for condition in found.assume)
     if found.relations:
-        yield "\nwhat holds in all examples"
+        yield "\nrelations that hold in all examples"
         longest = max(len(relation.text) for relation in found.relations)
         yield from (f"  {relation.text.ljust(longest)}  {_told(relation)}" for relation in found.relations)
     if found.refused:

@@ -14,7 +14,7 @@ from .common import TARGETS, Commands, add_format, add_target, command, running
 _EPILOG: Final = f"""\
 {TARGETS}
 A torch.fx.GraphModule is a target, too, with the types of its nodes (TensorType, Dyn, a text). Without
---input, annotations of the program are taken.
+--input, annotations of the program are used.
 
 Exit codes: 0 there is a static migration, 1 there is none, 2 bad usage or input, 3 it is not known,
 130 interrupted.

@@ -91,9 +91,11 @@ def _json(report: Report, shapes: DynamicShapes, sizes: Mapping[str, Fact]) -> s
 
 
 def _text(report: Report, shapes: DynamicShapes, sizes: Mapping[str, Fact]) -> str:
-    lines = [f"# {report.target} runs where: {report.accepts}", *_table(sizes)]
+    everywhere = report.accepts.formula is True
+    where = "for all declared inputs" if everywhere else f"where: {report.accepts}"
+    lines = [f"# {report.target} runs {where}", *_table(sizes)]
     if not shapes.proved:
-        lines.append("# not certain: `anyshape check` gives the reasons")
+        lines.insert(1, "# this is not certain: `anyshape check` gives the reasons")
     return "\n".join((*lines, shapes.to_python()))
 
 

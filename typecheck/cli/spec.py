@@ -16,7 +16,7 @@ FILE.json is a spec in torch's schema (torch._export.serde.dynamic_shapes) or in
 version and carries what torch's cannot; - is the standard input. Nothing in it is evaluated. What torch's
 schema cannot say is listed on stderr.
 
-Exit codes: 0 converted in full, 1 some of it is lost, 2 the file is no spec, 130 interrupted.
+Exit codes: 0 converted in full, 1 some of it is lost, 2 the file is not a spec, 130 interrupted.
 """
 
 

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 _EPILOG: Final = f"""\
 {TARGETS}
-The program is traced here, and what it calls is sent: no weights, and no source but the lines that reports
-show; with --no-source not these either. A .pt2 is sent as the JSON of its graph. The same program and spec
-are solved once, whoever asks.
+The program is traced here. Its calls are sent, but no weights, and no source except the lines that reports
+show; with --no-source not even these. A .pt2 is sent as the JSON of its graph. The same program and spec are
+solved once, whoever asks.
 
 The service is that of --server or of ANYSHAPE_SERVER (http://127.0.0.1:8765); the token is read from
 --token-file or from ANYSHAPE_TOKEN.
@@ -46,7 +46,7 @@ def add(commands: Commands) -> None:
 
 
 def add_server(parser: argparse.ArgumentParser) -> None:
-    """Which service, who asks, and what it gets to see."""
+    """Adds the options that name the service, identify the user, and limit what is sent."""
     parser.add_argument("--server", metavar="URL", help="address of the service")
     parser.add_argument("--token-file", metavar="FILE", type=Path, help="file that holds the token")
     parser.add_argument("--no-source", action="store_true", help="send no text of source lines")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from typing import TYPE_CHECKING, Any, Final
 
@@ -67,7 +68,10 @@ def _create(options: argparse.Namespace) -> int:
 
 
 def _list(options: argparse.Namespace) -> int:
-    for token in _tokens(options).all():
+    tokens = [*_tokens(options).all()]
+    if not tokens:
+        print("there are no tokens", file=sys.stderr)
+    for token in tokens:
         made = time.strftime("%Y-%m-%d", time.localtime(token.created))
         ended = f"revoked {time.strftime('%Y-%m-%d', time.localtime(token.revoked))}" if token.revoked else ""
         print(f"{token.name:20}  tenant {token.tenant:20}  made {made}  {ended}".rstrip())

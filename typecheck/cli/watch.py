@@ -52,14 +52,15 @@ def _watch(options: argparse.Namespace) -> None:
         files |= _one_check(context, options, files)
         edited = changed(before, {file: seen for file, seen in look(files).items() if file in before})
         if not edited:
-            print(f"watching {len(files)} files", file=sys.stderr, flush=True)
+            noun = "file" if len(files) == 1 else "files"
+            print(f"watching {len(files)} {noun}", file=sys.stderr, flush=True)
             edited = until_changed(files, look(files))
         names = ", ".join(map(os.path.relpath, edited[:3])) + (" …" if len(edited) > 3 else "")
         print(f"\n{time.strftime('%H:%M:%S')} {names} changed\n", flush=True)
 
 
 def _first(options: argparse.Namespace) -> set[str]:
-    """The files to watch until an answer tells what it depends on."""
+    """Returns the files to watch before the first answer, which names the files that it depends on."""
     folders = (Path.cwd(), *Path.cwd().parents)
     files = {str(folder / FILE) for folder in folders if (folder / FILE).is_file()}
     source, _, _ = (options.target or "").rpartition(":")

@@ -42,7 +42,9 @@ class GivenUp:
     """Something that the accepted sizes may do and those of the spec may not."""
 
     cause: Literal["language", "way", "trace"]
-    """torch's language cannot say it; a trace holds one way through a program; or the trace fixes a size."""
+    """The cause: torch's language cannot express it, a trace contains one path through a program, or the
+    trace fixes a size.
+    """
     condition: str
     """The accepted sizes, as a formula over the symbols."""
     kept: str
@@ -68,7 +70,7 @@ class DynamicShapes:
     proved: bool = True
     """False where the accepted set itself is not known for certain."""
     way: Formula = True
-    """The sizes that take the way through the program that the spec is about."""
+    """The sizes that take the path through the program that the spec describes."""
 
     @property
     def exact(self) -> bool:
@@ -226,8 +228,8 @@ class _Chooser:
         ones = [r.name for r in box.roots if r.low <= 1 and sym(r.name) in box.sizes.values()]
         if ones:
             yield (
-                f"{_listed(ones)} may be 1: torch.export traces as if sizes were at least 2, and now and "
-                "then refuses 1, unless torch.fx.experimental._config.backed_size_oblivious is set"
+                f"{_listed(ones)} may be 1: torch.export traces as if sizes were at least 2, and in some "
+                "cases refuses 1, unless torch.fx.experimental._config.backed_size_oblivious is set"
             )
 
 
@@ -280,7 +282,9 @@ def _listed(names: list[str]) -> str:
 
 
 def tree_of(spec: Spec, said: Callable[[Dim], Size], number: Callable[[Term], Size]) -> Tree:
-    """The inputs by name: what is said of each size of a tensor, and of the value of each integer input."""
+    """Returns the inputs by name, with the spec of each size of a tensor, and of the value of each integer
+    input.
+    """
     tree: dict[str | int, Any] = {}
     for declared in spec.inputs:
         part: Tree = None

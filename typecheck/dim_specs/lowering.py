@@ -52,7 +52,7 @@ MOST: Final = LARGEST - 1
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """A spec in torch's terms, and in words what it does not say."""
+    """A spec in torch's terms, and descriptions of what it cannot express."""
 
     spec: DimSpec
     lost: tuple[str, ...]
@@ -115,7 +115,9 @@ class _TorchLowering:
         return Lowered(DimSpec(shapes, self.bounds, (), self.spec.exact and not self.lost), tuple(self.lost))
 
     def _limits(self) -> Iterator[Formula]:
-        """Sizes are from 0 to MOST, which torch wants to see from the bounds of a derived dim."""
+        """Yields the conditions that sizes lie between 0 and MOST. torch has to see them from the bounds of a
+        derived dim.
+        """
         for size in tensor_sizes(self.spec.shapes):
             if isinstance(size, Term) and len(names := symbols(size)) == 1:
                 yield ge(size, 0)
@@ -135,7 +137,7 @@ class _TorchLowering:
         self._learn(*told, *_ends(dim, self.bounds.pop(name)))
 
     def _define(self) -> bool:
-        """Takes an equation `y == a*d + c` or `y == c` for the meaning of y, if there is one."""
+        """Uses an equation `y == a*d + c` or `y == c` as the definition of y, if there is one."""
         for relation in self.relations:
             if not isinstance(relation, Compare) or relation.op != "==":
                 continue
@@ -149,7 +151,8 @@ class _TorchLowering:
         return False
 
     def _tighten(self, name: str) -> bool:
-        """Takes what holds of a dim alone for its bounds, and `m*_d + r` for a dim that is r modulo m."""
+        """Turns conditions on a single dim into its bounds, and into `m*_d + r` for a dim that is r modulo m.
+        """
         about = [r for r in self.relations if free_symbols(r) == {name}]
         old = self.bounds[name]
         if old.min == old.max:

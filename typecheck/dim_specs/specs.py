@@ -69,7 +69,7 @@ class Hint:
 
 
 Size: TypeAlias = "Dim | Hint | None"
-"""An integer, a term over the dims, a hint; None is what the example has."""
+"""An integer, a term over the dims, a hint, or None for the size of the example."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +100,14 @@ Tree: TypeAlias = "ShapeSpec | Items | Entries | Size"
 
 @dataclass(frozen=True, slots=True)
 class DimSpec:
-    """Which sizes of the inputs vary, and what holds of them.
+    """The sizes of the inputs that vary, and the conditions on them.
 
-    Raises DimSpecError where it makes no sense: a bound that is no size, a dim that nothing declares.
+    Raises DimSpecError where it makes no sense: for a bound that is not a size, or a dim that is not
+    declared.
     """
 
     shapes: Tree
-    """The inputs by position (`Items`) or by name (`Entries`); None where nothing is said of any."""
+    """The inputs by position (`Items`) or by name (`Entries`); None if no input is specified."""
     dims: Mapping[str, DimRange] = field(default_factory=dict)
     relations: tuple[Formula, ...] = ()
     """Conditions on the dims beyond their bounds: `x + y == 32`, `b < 4 or b > 10`, `h % 4 == 0`."""

@@ -25,7 +25,7 @@ from .lowering import lower
 from .specs import DimRange, DimSpec, DimSpecError, Entries, Hint, HintKind, Items, ShapeSpec, Size, Tree
 
 Inputs: TypeAlias = list[tuple[str | int, Any]]
-"""The inputs in order, each with its name, or its position where nobody says what it is called."""
+"""The inputs in order, each with its name, or with its position if the name is not known."""
 
 
 # ---- from torch
@@ -112,7 +112,7 @@ def _by_order(shapes: Any, inputs: Inputs) -> list[tuple[str | int, Any, Any]]:
 
 
 class _TorchDimsReader:
-    """Reads what is said of inputs, and gathers the dims."""
+    """Reads the specs of inputs, and gathers the dims."""
 
     def __init__(self) -> None:
         self.dims: dict[str, DimRange] = {}
@@ -246,11 +246,12 @@ def _type(value: Any) -> str:
 def to_torch(
     spec: DimSpec, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None, target: Any = None
 ) -> tuple[Any, tuple[str, ...]]:
-    """The `dynamic_shapes` that `torch.export.export` takes, and what it does not say of the spec.
+    """Returns the `dynamic_shapes` that `torch.export.export` takes, and the parts of the spec that it cannot
+    express.
 
-    Where example inputs are given, lists and tuples follow theirs, for JSON as torch writes it does not tell
-    the two apart. A name that sympy has another meaning for (`N`, `pi`, `lambda`), which torch cannot bear in
-    a dim, gets an underscore in front.
+    Where example inputs are given, lists and tuples follow theirs, since JSON in torch's form does not
+    distinguish the two. A name with another meaning in sympy (`N`, `pi`, `lambda`), which torch cannot use
+    for a dim, gets an underscore in front.
 
     Raises DimSpecError where the spec does not fit the inputs, or leaves no sizes.
     """

@@ -1,1 +1,1 @@
-"""`export`: from a model to a program of torch's that takes exactly the sizes that the model takes."""
+"""`export`: makes an exported program that takes exactly the sizes that the model takes."""

@@ -148,7 +148,7 @@ def oracle(shape_env: ShapeEnv | None = None, budget_ms: float = 200.0) -> Itera
 
 @dataclass(frozen=True, slots=True)
 class _EvaluationPatch:
-    """torch's `_maybe_evaluate_static` with solvers behind it."""
+    """A patch of torch's `_maybe_evaluate_static` that asks solvers if torch has no answer."""
 
     plain: Callable[..., Any]
     solvers: tuple[Solver, ...]
@@ -160,10 +160,10 @@ class _EvaluationPatch:
         return cls(asked.plain, (solver, *asked.solvers)) if isinstance(asked, cls) else cls(asked, (solver,))
 
     def __call__(self, shape_env: ShapeEnv, expression: sympy.Basic, **options: Any) -> Any:
-        """torch's answer, or else that of the last solver that is open for the ShapeEnv.
+        """Returns torch's answer, or else that of the solver that was opened last for the ShapeEnv.
 
-        A question on special terms is not for us: whether a guard follows from ranges alone (`axioms=()`)
-        says whether it is needed at all.
+        A question with special axioms is left to torch: whether a guard follows from ranges alone
+        (`axioms=()`) decides whether it is needed at all.
         """
         answer = self.plain(shape_env, expression, **options)
         if answer is not None or any(options.get(special) not in (None, False) for special in _SPECIAL):

@@ -1,8 +1,9 @@
-"""Facts for a ShapeEnv: what is known of its sizes beyond what it has found out itself.
+"""Facts for a ShapeEnv: knowledge about its sizes beyond its own.
 
-A fact is held against what the ShapeEnv knows before anything is touched. What does not follow from that is
-stated by `torch._check`, so that the traced program refuses sizes for which it does not hold. Then the fact
-is put where the ShapeEnv looks: ranges, equalities, and `s -> m*k + r` for a size s that is r modulo m.
+A fact is compared with the ShapeEnv's knowledge before anything is changed. If it does not follow from that,
+it is stated by `torch._check`, so that the traced program refuses sizes for which it does not hold. Then it
+is stored where the ShapeEnv looks: as a range, an equality, or `s -> m*k + r` for a size s that is r modulo
+m.
 """
 
 from __future__ import annotations

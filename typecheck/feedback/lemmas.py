@@ -1,8 +1,8 @@
-"""Lemmas: what a program asks of its sizes and follows from its assumptions, for those who cannot see that.
+"""Lemmas: answers to a program's questions about sizes that follow from its assumptions.
 
-`torch.compile` takes assumptions (`ShapesSpec(…, assumptions=[P < Q])`), tells each to its ShapeEnv, and
-fails on a question that is not one of them: `P < Q` does not give it `P < Q + 5`. Lemmas are assumptions in
-addition, and since they follow from the others they assume nothing more.
+`torch.compile` takes assumptions (`ShapesSpec(…, assumptions=[P < Q])`), passes each to its ShapeEnv, and
+fails on a question that is not one of them: from `P < Q` it does not conclude `P < Q + 5`. Lemmas are passed
+as further assumptions. Since they follow from the others, they assume nothing more.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ class Lemmas:
     proved: tuple[Formula, ...]
 
     def for_torch(self, variables: Mapping[str, Any]) -> list[torch.SymBool]:
-        """All of them, for `ShapesSpec(assumptions=…)`; `variables` are its `ShapeVar`s by the symbols here.
+        """Returns all of them for `ShapesSpec(assumptions=…)`; `variables` has its `ShapeVar`s by the symbols
+        used here.
 
-        A lemma that has no counterpart there is left out.
+        A lemma that torch cannot express is left out.
         """
         return [*_conditions((*self.given, *self.proved), variables)]
 

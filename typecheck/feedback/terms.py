@@ -1,4 +1,4 @@
-"""Sizes as torch writes them, in sympy, as dims and formulas, and back."""
+"""Conversion of sizes between torch's form, in sympy, and dims and formulas."""
 
 from __future__ import annotations
 
@@ -82,7 +82,9 @@ class Writer:
         return apply(*map(self.size, atom.args))
 
     def _natural(self, dividend: Dim, divisor: Dim) -> bool:
-        """torch's `Mod` is for what is not negative, and what it knows most about."""
+        """Returns whether a term is certainly not negative. torch's `Mod` requires that, and torch knows most
+        about it.
+        """
         return interval(dividend, self.ranges)[0] >= 0 and interval(divisor, self.ranges)[0] >= 1
 
 

@@ -47,18 +47,20 @@ class BranchOn:
     in both sets: the condition holds in one iteration and not in another.
     """
     true_at: Mapping[str, int] | None = None
-    """An example of the first,"""
+    """An input for which the condition holds."""
     false_at: Mapping[str, int] | None = None
-    """and of the second."""
+    """An input for which the condition does not hold."""
     on_data: bool = False
-    """It is about data, a size that data decide, or the turns of a loop that were looked at all at once: the
-    two sets overlap then, and are not exact.
+    """Whether it is about data, about a size that data decide, or about iterations of a loop that were
+    examined together. Then the two sets overlap, and are not exact.
     """
     replayed: bool | None = None
-    """Was the program, run at the examples, seen to go that way? None where its ways are not to be seen."""
+    """Whether a run of the program at the examples took the expected branches; None where that cannot be
+    observed.
+    """
 
     missed: str = ""
-    """Why a part of the program was not looked at, if one was: no outcome is claimed then."""
+    """The reason if a part of the program was not examined: no outcome is claimed then."""
 
     def __str__(self) -> str:
         if self.outcome is not None:
@@ -81,11 +83,11 @@ def branches(
     target: Any, inputs: Inputs | None = None, assume: str | Iterable[str] = (), *, budget_s: float = 30.0,
     rules: Rules | None = None, progress: Progress | None = None,
 ) -> tuple[BranchOn, ...]:
-    """Every condition on shapes, and what it is for all declared inputs; in the order of the lines.
+    """Returns every condition on shapes, with its outcome for all declared inputs, in the order of the lines.
 
-    The arguments are those of `check`, which raises what this raises. In a `torch.fx.GraphModule` the nodes
-    are looked at that are truths. In a Python program the conditions of its own functions (`if`, `assert`,
-    `while`, `and`, `or`) count where sizes decide them, and where they speak of shapes (SHAPELY).
+    The arguments are those of `check`, and so are the exceptions. In a `torch.fx.GraphModule` the conditions
+    are the nodes whose value is a bool. In a Python program they are the conditions of its own functions
+    (`if`, `assert`, `while`, `and`, `or`) that sizes decide, or that mention shapes (SHAPELY).
     """
     declared = [str(d.path[0]) for d in parse_spec(inputs).inputs] if inputs is not None else ()
     value = resolve(target, declared).value
@@ -134,7 +136,7 @@ def _way(path: Path) -> Way:
 
 
 def _conditions_at(asked: ReadTarget, sizes: Mapping[str, int]) -> Truths:
-    """Which way the conditions of the program go in an eager run."""
+    """Returns the outcomes of the program's conditions in an eager run."""
     from ...tracer.bytecode.conditions import watching
 
     with watching() as runs:

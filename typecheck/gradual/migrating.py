@@ -81,7 +81,7 @@ class Migrations:
     report: Report
     """The check that the answers come from: what stands in the way has its lines there."""
     static: Migration | None
-    """A static migration, which was replayed on the program; None where none is known to exist."""
+    """A static migration, which was replayed on the program; None if none is known to exist."""
     principal: Mapping[str, Type]
     """The most precise gradual type of each node that all static migrations share."""
     types: Mapping[str, Type]
@@ -144,10 +144,10 @@ class Migrations:
 
     @property
     def graph_module(self) -> GraphModule:
-        """Returns the program as a torch.fx graph in which every node has its type, sizes as terms
-        (`node.type`).
+        """Returns the program as a torch.fx graph with the type of every node in `node.type`; sizes are
+        terms.
 
-        Raises TargetError where the target is no graph and torch.fx does not trace it.
+        Raises TargetError where the target is not a graph and torch.fx does not trace it.
         """
         from ...tracer.readers.annotated import with_types
 
@@ -304,9 +304,10 @@ def infer_symbolic(
     graph_module: GraphModule, inputs: Inputs | None = None, assume: str | Iterable[str] = (), *,
     budget_s: float = 30.0,
 ) -> Migrations:
-    """Writes to every node of a graph its type, sizes that are not known as terms over symbols (`node.type`).
+    """Writes the type of every node of a graph to `node.type`; sizes that are not known are terms over
+    symbols.
 
-    Raises TargetError where there is no static migration, or none is known; else what `check` raises.
+    Raises TargetError where there is no static migration, or none is known, and the exceptions of `check`.
     """
     from ...tracer.readers.annotated import write_types
 

@@ -55,7 +55,9 @@ class Baseline:
         yield from (key for key, count in sorted(self.left.items()) if count > 0 and key.target in targets)
 
     def renewed(self, reports: Iterable[Report]) -> Baseline:
-        """With what was found in these reports in place of what was known of their targets."""
+        """Returns the baseline with the findings of these reports in place of the former ones of their
+        targets.
+        """
         reports = [*reports]
         checked = {report.target for report in reports}
         others = (key for key in self.left.elements() if key.target not in checked)
@@ -104,6 +106,8 @@ def _read(data: dict[str, Any]) -> list[KnownFinding]:
 
 
 def _counts(finding: Finding) -> bool:
-    """A note harms nobody, and an idle suppression is to be removed."""
+    """Returns whether a finding belongs in a baseline: notes are harmless, and an unused suppression should
+    be removed.
+    """
     idle = finding.code is Code.UNUSED_SUPPRESSION
     return finding.severity is not Severity.NOTE and not finding.suppressed and not idle

@@ -1,12 +1,13 @@
-"""Reports kept on disk, found again by the content of everything that they were made from.
+"""Reports cached on disk, looked up by the content of everything that they were made from.
 
-An entry is a JSON file. It names the question (target, inputs, assumptions, budget), who answered it
-(anyshape, Python, the installed packages), and the content of each file that was read for it: the modules of
-the project that were imported, and whatever else the program opened. Where one of these differs, the entry is
-no answer. Nor is it where it is damaged, of another version, or not ours: then the check is made anew.
+An entry is a JSON file. It names the question (target, inputs, assumptions, budget), the versions that
+answered it (anyshape, Python, the installed packages), and the content of each file that was read for it: the
+modules of the project that were imported, and all other files that the program opened. If one of these
+differs, the entry is not used. Neither is an entry that is damaged or of another version: then the check is
+made anew.
 
-What a program reads without Python knowing (an environment variable, a file opened by a compiled library, an
-edit in an installed package of unchanged version) is not noticed: `--no-cache` asks anew.
+Dependencies that Python does not see (an environment variable, a file opened by a compiled library, an edit
+in an installed package of unchanged version) are not noticed: `--no-cache` checks anew.
 """
 
 from __future__ import annotations

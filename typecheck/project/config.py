@@ -87,7 +87,7 @@ def read(file: Path) -> Project | None:
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{_shown(file)} cannot be read: {error}") from None
+        raise ConfigError(f"{_shown(file)} cannot be read: {getattr(error, 'strerror', error)}") from None
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

@@ -43,7 +43,7 @@ def listed(file: Path) -> tuple[ConfiguredJob, ...]:
             text = file.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             hint = suggestion(file.name, _names(file))
-            raise ConfigError(f"{file} cannot be read: {error}", hint) from None
+            raise ConfigError(f"{file} cannot be read: {getattr(error, 'strerror', error)}", hint) from None
         jobs = tuple(_job(line) for line in text.splitlines() if line.strip() and not line.startswith("#"))
     if not jobs:
         raise ConfigError(f"{file} lists no targets", "a target on each line, such as models/unet.py:UNet")

@@ -32,9 +32,10 @@ _By = Literal["", "source", "project", "baseline"]
 def suppressed(
     reports: Sequence[Report], project: Project | None = None, baseline: Baseline | None = None, *, all: bool
 ) -> list[Report]:
-    """The reports with what is suppressed marked, and findings for what suppresses nothing.
+    """Returns the reports with the suppressed findings marked, and findings for suppressions that match
+    nothing.
 
-    `all`: there are no other targets, so that what none of these needs, nothing needs.
+    `all`: there are no other targets, so that a suppression which no report uses is unused.
     """
     sources = _Sources()
     ignored = {} if project is None or project.ignore is None else project.ignore

@@ -1,7 +1,7 @@
-"""Waits until files change, by looking at them several times a second.
+"""Waits until files change, by checking them several times a second.
 
-That works on every file system, remote ones included, and needs no package: the files are those few that an
-answer depends on.
+That works on every file system, remote ones included, and needs no package. There are only few such files:
+those that an answer depends on.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _status(file: str) -> tuple[int, int] | None:
 
 
 def changed(before: Look, after: Look) -> list[str]:
-    """The files that differ, in order."""
+    """Returns the files that differ, in order."""
     return sorted(file for file in before.keys() | after.keys() if before.get(file) != after.get(file))
 
 

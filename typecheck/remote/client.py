@@ -53,7 +53,7 @@ class ServiceError(TargetError):
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
-    """A check as the service tells of it."""
+    """A check as the service reports it."""
 
     id: str
     state: str
@@ -127,7 +127,7 @@ class AsyncClient:
         budget_s: float | None = None, source: bool = True, replay: bool = True, suspect: Iterable[str] = (),
         second_solver: str | None = None, device: str | None = None, priority: Priority | None = None,
     ) -> Submitted:
-        """Asks for a check, and does not wait for it."""
+        """Submits a check, and does not wait for it."""
         sent = await self._call(partial(package, target, inputs, assume, source=source, device=device))
         return await self.send(
             sent, budget_s=budget_s, replay=replay, suspect=suspect,

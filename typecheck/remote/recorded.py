@@ -1,7 +1,8 @@
-"""A program as it leaves the machine that it was traced on: what its paths call and require.
+"""A program in the form in which it leaves the machine that traced it: the calls and requirements of its
+paths.
 
-There are no weights in it and nothing that could be run. `api.recorded` traces a target; whoever gets its
-JSON decides it without torch, and without the target.
+It contains no weights and nothing that could be run. `api.recorded` traces a target; its JSON is decided
+without torch, and without the target.
 """
 
 from __future__ import annotations

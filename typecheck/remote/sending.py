@@ -95,7 +95,7 @@ def _lines(inputs: Inputs) -> tuple[str, ...]:
 
 
 def _of_archive(path: str, source: bool) -> bytes:
-    """The JSON of the model. Raises TargetError."""
+    """Returns the JSON of the model. Raises TargetError."""
     resolve(path)
     try:
         with open(path, "rb") as file:

@@ -26,7 +26,7 @@ SCHEMA = 1
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How values of a type become plain data and are read from them."""
+    """The conversion of values of a type to plain data, and back."""
 
     write: Callable[[Any], Any]
     read: Callable[[Any], Any]
@@ -56,7 +56,9 @@ def fact_json(fact: Fact) -> dict[str, Any]:
 
 
 def from_json(data: Any, kind: type[R]) -> R:
-    """The report that `to_json` wrote, as a `kind`. Raises ValueError, with the reason, on anything else."""
+    """Returns the report that `to_json` wrote, as a `kind`. Raises ValueError with the reason for anything
+    else.
+    """
     try:
         if data["schema"] != SCHEMA:
             raise ValueError(f"schema {data['schema']!r} is not {SCHEMA}, the one that this version reads")

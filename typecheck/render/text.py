@@ -143,7 +143,8 @@ def conditions(report: ReportData) -> list[tuple[str, str]]:
     if report.verdict is Verdict.UNKNOWN and condition not in ("True", "False"):
         told.append(("If it runs, then", condition))
     if report.verdict in (Verdict.REFINED, Verdict.UNKNOWN) and certain != "False":
-        told.append(("It certainly runs where", certain))
+        everywhere = ("It certainly runs", "at all of these sizes")
+        told.append(everywhere if certain == "True" else ("It certainly runs where", certain))
     return told
 
 
@@ -370,7 +371,7 @@ def _columns(text: str) -> int:
 
 
 def span(origin: Origin, op: str) -> tuple[int, int]:
-    """Which part of the line is the call of the operator: from, to."""
+    """Returns the part of the line that is the call of the operator: from, to."""
     if origin.stop:
         return origin.start, origin.stop
     start, length = marked(origin.code, op)
@@ -423,7 +424,7 @@ def _branches(page: _Page, report: ReportData, every: bool) -> Iterator[str]:
         return
     yield page.paint("branches", "bold")
     for branch in found if every else found[:MAX_BRANCHES]:
-        asked = branch.condition or "data"
+        asked = branch.condition or "a condition on data"
         went = "both ways" if branch.outcome == "explored" else "always" if branch.taken else "never"
         yield f"  {asked}: {went}  {page.paint(place(branch.origin), 'dim')}"
     if len(found) > MAX_BRANCHES and not every:
@@ -442,7 +443,7 @@ def _shapes(page: _Page, report: ReportData) -> Iterator[str]:
 
 
 def overview(reports: Sequence[ReportData], *, colour: bool = False) -> str:
-    """A line per target: verdict, how many findings it has, and what it is."""
+    """Returns a line per target: its verdict, its name, and the number of its findings."""
     page = _Page(100, colour)
     lines = [page.paint("targets", "bold")]
     wide = max((len(report.verdict) for report in reports), default=0)
@@ -463,7 +464,7 @@ def _counted(number: int, one: str, many: str = "") -> str:
 def _effort(page: _Page, report: ReportData) -> Iterator[str]:
     stats = report.stats
     if stats.get("cached"):
-        yield page.paint(f"unchanged since it was checked, in {stats.get('total_s', 0.0):.2f} s", "dim")
+        yield page.paint(f"unchanged since a check that took {stats.get('total_s', 0.0):.2f} s", "dim")
     elif stats:
         queries = int(stats.get("z3_queries", 0))
         solver = _counted(queries, "z3 query", "z3 queries") if queries else "z3 not needed"

@@ -19,7 +19,9 @@ def relative(file: str, root: str | None = None) -> str:
 
 
 def told(finding: Finding) -> Iterator[str]:
-    """The message, and a line each for what is required, contradicts it, shows it, and repairs it."""
+    """Yields the message, then a line each for the requirement, the calls that contradict it, the example and
+    the repairs.
+    """
     yield finding.message
     if finding.condition:
         yield f"requires {finding.condition}"

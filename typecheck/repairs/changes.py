@@ -214,7 +214,7 @@ class Changes:
         return self._rewritten(text, literal.node, repr(value), rank)
 
     def _joint(self, text: Text, call: ast.expr) -> Iterator[RankedChange]:
-        """All literals of a call that are sizes, left open together."""
+        """Returns one change that leaves all literals of a call open that are sizes."""
         found = [
             x for x in expressions.literals(text, call, self.owner)
             if type(x.value) is int and x.value > 0 and not x.attribute
@@ -324,7 +324,7 @@ def number(value: Any) -> Any:
 
 
 def _near(now: int, least: int, reach: int) -> list[int]:
-    """Other values, the nearest first, the greater of two as near first."""
+    """Yields other values, the nearest first; of two that are equally near, the greater comes first."""
     return [v for step in range(1, reach + 1) for v in (now + step, now - step) if v >= least]
 
 

@@ -134,6 +134,6 @@ def _failing(decision: Decision) -> set[tuple[str, int]]:
 
 
 def _ranks(path: Path, node: Node, results: bool) -> Iterator[int]:
-    """Of the results of a call, or of its operands."""
+    """Returns the ranks of the results of a call, or of its operands."""
     ids = node.results if results else [r.id for r in node.refs]
     yield from (t.rank for id in ids for t in tensors(path.values[id]))

@@ -32,11 +32,11 @@ from .proving import Prover, left
 from .wording import told
 
 SECONDS: Final = 6.0
-"""For all findings of a program together,"""
+"""Seconds for all findings of a program together."""
 SECONDS_EACH: Final = 3.0
-"""for one of them,"""
+"""Seconds for one finding."""
 SECONDS_NATURAL: Final = 1.0
-"""for one that asks for multiples or least sizes alone, which is most often as it should be."""
+"""Seconds for a finding that only asks for multiples or least sizes, which is usually intended."""
 MAX_REPAIRS: Final = 3
 MAX_FILLINGS: Final = 2
 ALTERNATIVES: Final = 1

@@ -68,7 +68,7 @@ class Code(StrEnum):
     UNTESTED_TORCH = "untested-torch", NOTE, "a torch that is newer than every tested one"
     UNTESTED_PYTHON = "untested-python", NOTE, "a Python that is newer than every tested one"
     UNUSED_SUPPRESSION = "unused-suppression", WARNING, "a suppression that matches no finding"
-    INTERNAL_ERROR = "internal-error", ERROR, "this checker is wrong here; please report it"
+    INTERNAL_ERROR = "internal-error", ERROR, "a defect of anyshape; please report it"
 
 
 SUSPICIONS: Final = tuple(code for code in Code if code.suspected)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
@@ -64,7 +65,7 @@ def findings(
 
 
 def make(code: Code, message: str, origin: Origin | None = None) -> Finding:
-    """A finding of the severity that its code has."""
+    """Returns a finding with the severity of its code."""
     return Finding(code, message, code.severity, origin or Origin())
 
 
@@ -78,14 +79,16 @@ def _of_changes(changed: Sequence[str]) -> Iterator[Finding]:
     if changed:
         more = f" and {len(changed) - 8} more" if len(changed) > 8 else ""
         yield make(
-            Code.CHANGED_STATE, f"a run assigns {', '.join(changed[:8])}{more}; put back after the check"
+            Code.CHANGED_STATE, f"a run assigns {', '.join(changed[:8])}{more}; restored after the check"
         )
 
 
 def _by_line(
     requirements: Sequence[Requirement], summary: Callable[[Sequence[Formula]], Formula]
 ) -> list[Group]:
-    """Requirements of one line, asked again in each turn of a loop, are one matter to the user."""
+    """Returns the requirements grouped by line. Those of one line, repeated in each iteration of a loop, are
+    one matter to the user.
+    """
     lines: dict[tuple[str, int, bool], list[Requirement]] = {}
     for r in requirements:
         lines.setdefault((r.origin.file, r.origin.line, r.constraint is None), []).append(r)
@@ -94,9 +97,12 @@ def _by_line(
 
 def _condition(explained: _Explained, group: Group, witness: Callable[[Group], Witness]) -> Finding:
     """Returns the finding for a line's requirements of the inputs, where inputs can meet them."""
-    system, first = explained.system, group.requirements[0]
+    system = explained.system
+    # The message is that of a requirement which the condition states as it is, not of one that others imply.
+    stated = conjuncts(group.condition)
+    first = next((r for r in group.requirements if r.needs in stated), group.requirements[0])
     code = Code.RAISES if first.constraint is None else Code.CONDITION
-    values, evidence = witness(group)
+    values, evidence = witness(Group((first,), first.needs))
     return Finding(
         code,
         first.reason,
@@ -146,7 +152,7 @@ def _conflict(explained: _Explained, core: Core, witness: Callable[[Group], Witn
 
 
 def parts(system: System, found: Iterable[Imposed]) -> tuple[ConditionPart, ...]:
-    """Which lines impose each part of the condition."""
+    """Returns the parts of the condition with the lines that impose them."""
     return tuple(
         ConditionPart(
             str(part.condition),
@@ -186,21 +192,22 @@ def _of_notes(system: System) -> Iterator[Finding]:
 _ERRS: Final[Mapping[str, str]] = {
     "accept": "accepted that torch refuses",
     "refuse": "refused that torch accepts",
-    "both": "accepted that torch refuses, or refused that it accepts",
+    "both": "accepted that torch refuses, or refused that torch accepts",
 }
 
 
 MOST_TOLD: Final = 400
-"""A condition of more letters is left out of a message."""
+"""A condition with more characters is left out of a message."""
 
 
 def _told(note: Note, system: System) -> str:
-    """The reason of a note; of an approximation with what it may do wrongly, and where."""
+    """Returns the reason of a note; for an approximation also the possible errors, and the sizes concerned.
+    """
     if note.code != "approximate":
         return note.reason
     where = str(note.where) if free_symbols(note.where) <= {*system.domain.symbols} else ""
-    told = f" with {where}" if note.where is not True and 0 < len(where) <= MOST_TOLD else ""
-    return f"{note.reason}: sizes{told} may be {_ERRS[note.may]}"
+    told = f" where {where}," if note.where is not True and 0 < len(where) <= MOST_TOLD else ""
+    return f"{note.reason}:{told} sizes may be {_ERRS[note.may]}"
 
 
 def _revealed(system: System) -> Iterator[Finding]:
@@ -434,7 +441,17 @@ def _operands(path: Path | None) -> Iterator[tuple[str, tuple[Operand, ...]]]:
 
 
 def _when(path: Path) -> str:
-    return str(path.premise) if path.premise is not True else "some data" if path.on_data else ""
+    if path.premise is True:
+        return "some data" if path.on_data else ""
+    return str(_without_implied(path.premise))
+
+
+def _without_implied(premise: Formula) -> Formula:
+    """Returns a premise that some sizes satisfy, without `n != 1` where it has `n == 2`."""
+    parts = conjuncts(premise)
+    fixing = {part: m[1] for part in parts if (m := re.fullmatch(r"(\w+) == \d+", str(part)))}
+    fixed = {*fixing.values()}
+    return all_of(part for part in parts if part in fixing or not free_symbols(part) <= fixed)
 
 
 def _outputs(program: Program, path: Path) -> Iterator[tuple[str, SymbolicValue]]:

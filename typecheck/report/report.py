@@ -133,7 +133,7 @@ class Finding:
     evidence: str = ""
     """The error that the replay of the witness raised."""
     node: int | None = None
-    """The call in `Report.shapes` that it is about, where it is one of these."""
+    """The index in `Report.shapes` of the call that it is about, if that is listed there."""
     repairs: tuple[Repair, ...] = ()
     """Changes after which it is gone, the most likely first."""
     suppressed: Literal["", "source", "project", "baseline"] = ""
@@ -166,7 +166,9 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A result of the program. `when` is the condition on sizes under which this is it, where not always."""
+    """A result of the program. `when` is the condition on sizes under which the program returns it, empty if
+    it always does.
+    """
 
     name: str
     value: SymbolicValue
@@ -177,9 +179,8 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A branch of the program on sizes, or on data: `condition` is empty then.
-
-    `eliminated`: the declared inputs all go the way that `taken` says. `explored`: both ways were looked at.
+    """A branch of the program on sizes, or on data; then `condition` is empty. `eliminated`: for all declared
+    inputs the condition is `taken`. `explored`: both sides were followed.
     """
 
     origin: Origin
@@ -194,7 +195,7 @@ class ConditionPart:
 
     condition: str
     imposed: tuple[Link, ...]
-    """The calls that impose it, no more than it takes: `result` is what each of them requires."""
+    """A minimal set of calls that impose it; `result` of each is its requirement."""
     refused: Mapping[str, int] | None = None
     """Sizes that meet all other parts, and not this one, where there are any."""
 
@@ -209,7 +210,7 @@ class SecondOpinion:
     asked: int
     """The number of questions that it was asked."""
     reason: str = ""
-    """The reason why it does not decide, or disagrees."""
+    """The reason why the solver does not decide, or disagrees."""
     query: str = ""
     """The path of a file with the question that this is about, in SMT-LIB 2; of a service's report the
     question itself.
@@ -229,7 +230,7 @@ class ReportData:
     """The known facts about each symbol, over the accepted inputs."""
     findings: tuple[Finding, ...] = ()
     shapes: Sequence[Shape] = ()
-    """The shape of every intermediate value, along the first way through the program that returns."""
+    """The shape of every intermediate value, along the first path through the program that returns."""
     outputs: tuple[Output, ...] = ()
     branches: tuple[Branch, ...] = ()
     runs_at: Mapping[str, int] | None = None
@@ -241,7 +242,7 @@ class ReportData:
     stats: Mapping[str, float] = field(default_factory=dict)
     """Seconds of each step (`trace_s`, `generate_s`, `solve_s`, `replay_s`), and counts."""
     ways: Sequence[Formula] = ()
-    """The sizes that take each way through the program that returns, where there is more than one."""
+    """The sizes that take each path through the program that returns, if there are several."""
     parts: tuple[ConditionPart, ...] = ()
     """The parts of the condition with the lines that impose them, with the verdict `refined`."""
     second_opinion: SecondOpinion | None = None

@@ -1,4 +1,4 @@
-"""The application: routes, what stands before them, and the service behind them."""
+"""The application: its routes, the checks that every request passes first, and the service behind them."""
 
 from __future__ import annotations
 

@@ -145,7 +145,9 @@ _NUMBERS: Final = {"bool": "False", "int": "0", "float": "0.5", "complex": "0j"}
 
 
 def _value(value: Value, sizes: Mapping[str, int]) -> str:
-    """An input at concrete sizes as Python; tensors are of zeros, which are indices where there are any."""
+    """Returns an input at concrete sizes as Python text. Tensors are of zeros, which are valid indices if
+    there are any.
+    """
     if isinstance(value, Tensor):
         shape = ", ".join(str(evaluate(dim, sizes)) for dim in value.shape)
         dtype = "" if value.dtype in (None, "float32") else f", dtype=torch.{value.dtype}"

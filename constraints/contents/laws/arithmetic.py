@@ -38,7 +38,7 @@ from .calls import Law, NamedCall, of_number
 from .images import chosen_where
 
 FEW: Final = 4
-"""At most this many divisors along an axis are told apart."""
+"""At most this many divisors along an axis are distinguished."""
 MOST_STEPS: Final = 12
 """At most this many powers of a number are distinguished."""
 FAR: Final = 1 << 60
@@ -361,7 +361,7 @@ def floor_divide(call: NamedCall) -> Elements | Pieces:
 
 
 def _place_by_place(pieces: Pieces | None, shape: Shape) -> Pieces | None:
-    """Returns divisors that differ along an axis with few indices as a piece for each of these."""
+    """Returns a piece for each index, if divisors differ along an axis with few indices."""
     if pieces is None or len(pieces.pieces) != 1 or pieces.pieces[0].term is None:
         return pieces
     (piece,) = pieces.pieces
@@ -476,8 +476,8 @@ def _is_beyond(term: Dim, bound: Dim, piece: Piece, below: bool, at_least: AtLea
 
 
 def _clamped_surely(piece: Piece, clamped: Piece, ends: tuple[bool, bool], call: NamedCall) -> Piece:
-    """Returns numbers within bounds, all exact where those in doubt lie beyond a bound: that is what becomes
-    of them.
+    """Returns numbers clamped to bounds. All are exact if those in doubt lie beyond a bound, since they
+    become that bound.
     """
     if piece.doubt is False or piece.term is None:
         return clamped
@@ -648,8 +648,8 @@ def whole(pieces: Pieces | None, law: Callable[[Dim, Dim], Dim]) -> Pieces | Non
 
 
 def _is_constant(pieces: Pieces) -> bool:
-    """Returns whether the elements are one fraction shifted by small numbers, of which `of_fraction` says how
-    far they are exact.
+    """Returns whether the elements are one fraction shifted by small numbers. `of_fraction` says up to which
+    sizes such elements are exact.
     """
     return len(pieces.pieces) == 1 and not pieces.pieces[0].indices and isinstance(pieces.pieces[0].over, int)
 
@@ -745,8 +745,9 @@ def _has_fractions(pieces: Pieces) -> bool:
 
 
 def of_fraction(law: Law) -> Law:
-    """Returns the law of a function that makes numbers whole. One fraction n/d of sizes, of which floats hold
-    the whole part up to some n, is in doubt beyond: as rounding keeps order, it stays as far from 0.
+    """Returns the law of a function that rounds numbers to integers. Floats hold the whole part of one
+    fraction n/d of sizes up to some n. Beyond, the result is in doubt; as rounding keeps the order, it stays
+    as far from 0.
     """
 
     def of(call: NamedCall) -> Elements | Pieces:

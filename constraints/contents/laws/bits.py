@@ -22,8 +22,8 @@ FURTHEST: Final = 32
 def _by_number(
     law: Callable[[Piece, int, AtLeast], list[Piece] | None], of_two: Callable[[int, int], int]
 ) -> Law:
-    """Returns the law of a tensor of integers and a number, in either order if the operator is commutative;
-    `of_two` computes it for two numbers.
+    """Returns the law of a call with a tensor of integers and a number, in either order if the operator is
+    commutative; `of_two` computes the result for two numbers.
     """
 
     def by_piece(piece: Piece, by: int, at_least: AtLeast) -> list[Piece] | None:

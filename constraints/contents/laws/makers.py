@@ -76,8 +76,8 @@ def _flat(value: Any, place: tuple[int, ...]) -> Iterable[tuple[tuple[int, ...],
 
 
 def linspace(call: NamedCall) -> Elements | Pieces:
-    """Returns numbers from the start to the end, which both occur where there are two numbers or more; a
-    single number is the start.
+    """Returns numbers from the start to the end. Both occur if there are two numbers or more; a single number
+    is the start.
     """
     start, end, (count,) = call.named.get("start"), call.named.get("end"), call.result.shape
     if call.op == "logspace":

@@ -233,7 +233,7 @@ def _among(call: NamedCall, value: Any) -> Elements | Pieces:
 
 
 def spread_of(tensor: Tensor) -> Pieces | None:
-    """Returns the elements, at unknown indices."""
+    """Returns the same elements at unknown indices."""
     found = pieces_of(of(tensor), tensor.shape)
     return None if found is None else shuffled(found, None)
 

@@ -78,7 +78,7 @@ def running_sums(call: NamedCall) -> Elements | Pieces:
 
 
 def running_products(call: NamedCall) -> Elements | Pieces:
-    """Products of the first i + 1 elements, of which all but a few are the same number, and all positive.
+    """Products of the first i + 1 elements. All elements are positive, and all but a few are the same number.
 
     Those that are small are a function of i. Of greater ones the first few are known, and the last one that
     64 bits hold.
@@ -139,7 +139,7 @@ class _Products:
     later: tuple[int, ...]
     """Those after the small ones that 64 bits hold; none if the products do not grow."""
     wrapped: tuple[int | None, ...]
-    """What becomes of those that 64 bits do not hold, up to one that all later ones are; None for unknown
+    """Those that 64 bits do not hold, as they wrap, up to one that all later ones equal; None for unknown
     numbers.
     """
 
@@ -167,7 +167,7 @@ def _products(call: NamedCall, axis: int) -> _Products | None:
 
 
 MOST_PRODUCT: Final = 1 << 12
-"""Products that are told apart from greater ones."""
+"""The number of products that are distinguished from greater ones."""
 TOLD: Final = 3
 """Greater products that are known."""
 
@@ -357,9 +357,10 @@ def _of_choices(span: Span, greatest: bool) -> Pieces:
 
 
 def _of_those_there(pieces: Pieces, greatest: bool, at_least: AtLeast) -> Pieces | None:
-    """The extreme of several pieces is that of those of which there are elements: which, the sizes say.
+    """The extreme of several pieces is that of the pieces which have elements; the sizes decide which these
+    are.
 
-    Of pieces that occur at the same sizes it is the extreme of their ends.
+    For pieces that occur at the same sizes it is the extreme of their ends.
     """
     several = pieces.pieces
     if pieces.by_data or pieces.and_data or len(several) < 2:
@@ -390,7 +391,7 @@ def _of_those_there(pieces: Pieces, greatest: bool, at_least: AtLeast) -> Pieces
 
 
 MOST_TOGETHER: Final = 3
-"""Pieces of which it is told apart which there are, at most."""
+"""Up to this many pieces the cases are distinguished by which pieces have elements."""
 
 
 def _at_corner(

@@ -29,8 +29,10 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Sought:
-    """A number made from sizes, or chosen by the data, of which it is found when it lies between two others:
-    the sizes at which it does, and whether the data choose it; None where that is not found.
+    """A number that is made from sizes, or chosen by the data.
+
+    `between` returns the sizes at which it lies between two others, and whether the data choose it; None
+    where that is not found.
     """
 
     between: Callable[[Dim | None, Dim | None], tuple[Formula, bool] | None]

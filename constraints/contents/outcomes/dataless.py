@@ -30,12 +30,12 @@ RANDOM: Final = frozenset(
     "rand randn randint randperm rand_like randn_like randint_like uniform normal random exponential "
     "geometric cauchy log_normal empty empty_like new_empty empty_strided".split()
 )
-"""What makes data of its own."""
+"""Operators that make data of their own."""
 SAMPLING: Final = frozenset(
     "multinomial bernoulli poisson binomial normal _standard_gamma _sample_dirichlet dropout "
     "native_dropout".split()
 )
-"""What makes data of its own of chances that are given; there may be none but 0 and 1."""
+"""Operators that make data of their own from given probabilities; these may all be 0 or 1."""
 COPIES: Final = frozenset("clone detach contiguous alias lift_fresh_copy".split())
 OF_ONE: Final = frozenset("sum mean max min amax amin median prod nansum nanmean nanmedian logsumexp".split())
 """Operators that give the one element of a tensor of one element."""
@@ -48,7 +48,7 @@ WITHOUT_ZERO: Final = frozenset("div reciprocal rsqrt log log2 log10 log1p logit
 MOST_COPIES: Final = 8
 """At most this many operators back two values are compared."""
 CONSTANT: Final = "constant_"
-"""What the names of tensors begin with that a program makes of numbers."""
+"""The beginning of the names of tensors that a program makes of numbers."""
 
 
 class Region(NamedTuple):
@@ -88,7 +88,7 @@ class Dataless:
         self._sources: dict[int, tuple[int, ...] | None] = {}
         """By reference, the values whose elements a value is made of; None of one that is data itself."""
         self._looked_at = 0, 0
-        """How many of the inputs and nodes."""
+        """The numbers of inputs and of nodes that were examined."""
         self._regions: dict[int, Region] = {}
         self._has_loops = False
         self._overwritten: dict[int, tuple[Formula, Formula]] = {}
@@ -234,7 +234,7 @@ class Dataless:
         return not self._certain(negate(formula)) and formula
 
     def of_elements(self, ref: int) -> Formula:
-        """Returns the sizes at which the value has elements, none of which depends on data."""
+        """Returns the sizes at which the value has elements and none of them depends on data."""
         value = self._values.get(ref)
         region, empty = self.region(ref), self._empty(value)
         parts = (part for part in disjuncts(region) if part not in disjuncts(empty))
@@ -304,8 +304,8 @@ class Dataless:
         return self._sources[ref]
 
     def _maker(self, ref: int) -> Input | tuple[Node, int, int] | Made | None:
-        """Returns the input that a value is, or the call that made it. All is looked through again where the
-        value is not found: something was taken back.
+        """Returns the input that a value is, or the call that made it. If the value is not found, calls have
+        been taken back, so the program is searched again from the start.
         """
         if ref not in self._makers:
             self._look()

@@ -25,7 +25,7 @@ from ..values import extremes
 from .constancy import NANS, SPREADS, Made, drawn_as
 
 Number: TypeAlias = "int | float | Between | None"
-"""What each element is, or the bounds of all; None where there are no elements."""
+"""The number that each element is, or the bounds of all; None where there are no elements."""
 Bounded: TypeAlias = "int | float | Between"
 CasesOf: TypeAlias = Callable[[int], Cases]
 """Returns the cases of a value, by its reference."""
@@ -114,7 +114,7 @@ def equality(values: Sequence[Cases]) -> Cases:
 
 
 def number_of_results(op: str, number: Number, input: Tensor, named: Mapping[str, Any]) -> Dim | None:
-    """Returns how many results an operator has of a tensor of which each element is the number."""
+    """Returns how many results an operator has for a tensor whose elements are all this number."""
     if isinstance(number, Between):
         return None
     match op:
@@ -272,8 +272,8 @@ def _of(operand: Any, of: CasesOf) -> Cases:
 
 
 def _computed(function: Function, operands: Sequence[Cases], *, bounds: bool = False) -> Iterator[Case]:
-    """Yields the results of a function of each combination of operands, of which some may have `bounds` if it
-    is one of these; of no elements there are none.
+    """Yields the results of a function for each combination of operands. With `bounds`, an operand may be
+    given by bounds. A result without elements is None.
     """
     for chosen in combinations(*operands):
         where = all_of(w for w, _ in chosen)
@@ -304,14 +304,14 @@ def _largest(made: Made, of: CasesOf) -> Iterator[Case]:
 
 
 def _places(made: Made, of: CasesOf) -> Iterator[Case]:
-    """The places of elements other than 0, of which there may be none."""
+    """The places of elements other than 0. There may be none."""
     ref = made.ref("input")
     if ref is not None:
         yield from ((where, None) for where, truth in _truths(of(ref)) if not truth)
 
 
 def _joined(made: Made, of: CasesOf) -> Iterator[Case]:
-    """The elements of several tensors, of which some may have none."""
+    """The elements of several tensors. Some tensors may have none."""
     members = made.node.get("tensors")
     if not isinstance(members, tuple) or len(members) > MOST:
         return
@@ -328,8 +328,8 @@ def _same(a: Number, b: Number) -> bool:
 
 
 def _side_by_side(a: Number, b: Number) -> Iterator[Number]:
-    """Yields the number of elements of which some are one number, or within its bounds, and some another, or
-    the bounds of all, unless one of them is not finite.
+    """Yields what is known of elements when some are one number, or within its bounds, and the others
+    another: that number if both are the same, else bounds of all, unless one of the numbers is not finite.
     """
     if a is None or b is None or _same(a, b):
         yield b if a is None else a
@@ -340,7 +340,7 @@ def _side_by_side(a: Number, b: Number) -> Iterator[Number]:
 
 
 def _triangle(made: Made, of: CasesOf) -> Iterator[Case]:
-    """The elements of a matrix, of which some are replaced by 0."""
+    """The elements of a matrix after some were replaced by 0."""
     for where, number in _of(made.node.get("input"), of):
         yield from ((where, each) for each in ((None,) if number is None else _side_by_side(0, number)))
 
@@ -429,7 +429,7 @@ def _without(made: Made) -> Formula:
 
 
 def _contracted(made: Made, of: CasesOf) -> Iterator[Case]:
-    """A matrix product, of which each element is a sum; of nothing it is 0."""
+    """A matrix product. Each of its elements is a sum, and a sum of nothing is 0."""
     if made.shape and made.ref("bias") is None:
         yield eq(made.shape[-1], 0), 0
 
@@ -526,8 +526,8 @@ def _rest(a: float, b: float) -> Number:
 
 
 def _real(op: str) -> Function:
-    """Returns a function of which the value at 0 is known, and that NaN becomes NaN; between other numbers it
-    lies between its values there, if it is one that rises.
+    """Returns a function that makes NaN of NaN, and whose value at 0 is known. If it rises, it maps the
+    bounds of a number to bounds.
     """
 
     def computed(x: Bounded) -> Bounded:

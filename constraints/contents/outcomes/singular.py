@@ -20,8 +20,8 @@ _EACH: Final = frozenset(
     square sub t tanh to transpose unsqueeze mT mH T adjoint getitem slice narrow sum mean norm
     """.split()
 )
-"""Operators that compute each element from one of each operand: rows that are alike stay alike. A part of a
-singular matrix may be regular; it is not told apart.
+"""Operators that compute each element from one element of each operand, so that rows that are alike stay
+alike. A part of a singular matrix may be regular; the two cases are not distinguished.
 """
 _COPYING: Final = STRETCHING | frozenset("repeat tile repeat_interleave".split())
 _PRODUCTS: Final = frozenset("matmul mm bmm".split())

@@ -21,7 +21,7 @@ from .constancy import ProgramValues
 from .fixed import cases, held, of_constant, outcomes
 
 NUMBERS: Final = (1, 0, -1, 2, 0.5, -3, 7, 0.25)
-"""The numbers that the elements of an input are tried to be."""
+"""The numbers with which all elements of an input are filled in trials."""
 SIZES: Final = (2, 3)
 """The numbers that all symbols of sizes are tried to be."""
 DEPTH: Final = 12

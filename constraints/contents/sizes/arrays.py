@@ -45,9 +45,9 @@ class DoesNotRun(Exception):
 class Array:
     """The elements of a tensor, in their order.
 
-    With a `source`, the data put the numbers in some order that they choose, of which this is one; where
-    `loose`, each element may be any of the numbers, of which there need not be as many as elements. Tensors
-    of one source are in the same order. Floats that are `near` are known up to a few roundings.
+    With a `source`, the data put the numbers in an order of their choice, and this is one such order. Where
+    `loose`, each element may be any of the numbers, and there may be fewer numbers than elements. Tensors of
+    one source are in the same order. Floats that are `near` are known up to a few roundings.
     """
 
     shape: Shape
@@ -76,7 +76,7 @@ class Arrays:
         """The sizes that the data decide."""
         self._found: dict[tuple[int, int | None], Array] = {}
         self.left, self.choices = most, choices
-        """How many more numbers may be computed, of elements and of those that the data choose from."""
+        """The numbers of elements, and of choices of the data, that may still be computed."""
 
     def of(self, ref: int, time: int) -> Array:
         """Returns the elements of a value, as they are when the call number `time` is made."""
@@ -158,7 +158,7 @@ class Arrays:
         return None
 
     def _one_by_one(self, pieces: Sequence[Piece], shape: Shape, dtype: str) -> Array | None:
-        """Returns the elements of a vector of which each is stated by itself."""
+        """Returns the elements of a vector whose pieces are single numbers, one for each place."""
         found: dict[int, Number] = {}
         for piece in pieces:
             match piece:
@@ -243,7 +243,7 @@ class ArrayCall(TensorCall):
         return value is None or any(not self.arrays.data.isdisjoint(symbols(n)) for n in value.shape)
 
     def free_sums(self, array: Array) -> Array:
-        """Returns the sums of numbers of a range of which the data choose each freely: all between the least
+        """Returns the sums of numbers that the data choose freely from a range: all sums between the least
         and the greatest.
         """
         least, most, count = int(min(array.numbers)), int(max(array.numbers)), math.prod(array.shape)
@@ -418,7 +418,7 @@ def _root(x: Number) -> float:
 
 
 def _is_unsure(array: Array) -> bool:
-    """Returns whether it is not known which integers of 64 bits the floats are cut to."""
+    """Returns whether it is unknown to which integers of 64 bits the floats are truncated."""
 
     def is_sure(x: Number) -> bool:
         if abs(x) < 1 << 24:
@@ -459,7 +459,9 @@ ALIKE: Final = frozenset(
     (op, 0)
     for op in "multinomial rand randint randint_like argsort randperm argmax argmin bucketize".split()
 ) | {(op, 1) for op in "topk sort _unique2 max min median nanmedian mode kthvalue".split()}
-"""Results of operators, by their numbers, with elements of which each may be any, for some data."""
+"""Results of operators, as pairs of operator and number of the result, in which the data may give each
+element any of the values.
+"""
 DISTINCT: Final = frozenset("argsort randperm topk sort _unique2".split())
 """Those of them whose elements differ, or are all the numbers up to the greatest."""
 DRAWING: Final = frozenset("multinomial rand randint randint_like randperm".split())
@@ -518,8 +520,8 @@ def _logspace(call: ArrayCall) -> Array:
 
 
 def _linspace(call: ArrayCall) -> Array:
-    """Numbers at equal distances, of which the first and the last are given. If distances are rounded, it is
-    not known on which side of an integer those between lie that should be one.
+    """Numbers at equal distances between a given first and a given last one. If distances are rounded, a
+    number between them that should be an integer may lie on either side of it.
     """
     first, last, count = call.number("start"), call.number("end"), math.prod(call.shape)
     step = (last - first) / max(count - 1, 1)
@@ -605,7 +607,7 @@ def _unique(call: ArrayCall) -> Array:
 
 
 def _bucketize(call: ArrayCall) -> Array:
-    """How many boundaries are less than each number, or not more."""
+    """The number of boundaries that are less than each number, or not more."""
     name = "boundaries" if call.op == "bucketize" else "sorted_sequence"
     bounds, array = call.ordered(name), call.array()
     if array.near or array.dtype not in INTEGRAL or bounds.dtype not in INTEGRAL or len(bounds.shape) != 1:
@@ -780,7 +782,7 @@ def _taken(call: ArrayCall, array: Array) -> tuple[list[int], Shape]:
 
 
 def _assigned(call: ArrayCall) -> Array:
-    """The elements of a tensor, of which some have been written over."""
+    """The elements of a tensor after some have been written over."""
     array, value = call.ordered(), call.args.get("value")
     at, part = _taken(call, array)
     put = call.ordered(value) if isinstance(value, Ref) else Array((), (call.number("value"),), call.dtype)
@@ -1022,6 +1024,6 @@ LAWS: Final[Mapping[str, Law]] = {
     "cumprod": _running(int.__mul__),
     "diff": _differences,
 }
-"""For each operator how the elements of its result are computed; functions of the elements at one place are
-those of `computed`.
+"""For each operator, the function that computes the elements of its result. Functions of the elements at one
+place are in `computed`.
 """

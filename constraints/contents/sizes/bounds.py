@@ -65,8 +65,8 @@ SHAPED: Final = frozenset("reshape view".split())
 
 
 def _item(call: EndsCall) -> Ends:
-    """Some of the elements. A column of rows that stay as n grows stays, too, and so do those of a vector
-    from one place on.
+    """The bounds of some of the elements. If the rows of a tensor stay as n grows, so does a column of it.
+    The same holds for a vector and the part of it from some place on.
     """
     ends, value, index = call.ends(), call.operand(), call.args.get("index")
     items = index if isinstance(index, tuple) else (index,)
@@ -327,7 +327,7 @@ def _arange(call: EndsCall) -> Ends:
 
 
 def _logspace(call: EndsCall) -> Ends:
-    """Powers of 2 between two, of which the last is at least as great as at the first n."""
+    """Powers of 2 from 1 to the power of `end`. The last one is at least as great as at the first n."""
     end, count = call.ends("end"), call.args.get("steps")
     last, most = end.low, None if end.high is None else end.high.most
     plain = call.args.get("base", 10) == 2 and call.args.get("start") == 0
@@ -343,7 +343,7 @@ def _logspace(call: EndsCall) -> Ends:
 
 
 def _linspace(call: EndsCall) -> Ends:
-    """Numbers between two natural ones, of which the last is the second one, and the first is the first."""
+    """Numbers from one natural number to another: the first and the last element are these two."""
     start, end = call.ends_of(call.args.get("start")), call.ends_of(call.args.get("end"))
     count = call.tail.lines(call.result.shape[0])[0]
     if call.dtype not in DIGITS or not (start.natural and end.natural) or count is None:
@@ -357,7 +357,9 @@ def _linspace(call: EndsCall) -> Ends:
 
 
 def _bucketed(call: EndsCall) -> Ends:
-    """How many of the numbers 0, ..., m - 1 are less than a natural number x: the lesser one of x and m."""
+    """The number of those among 0, ..., m - 1 that are less than a natural number x: the lesser one of x and
+    m.
+    """
     bounds = call.operand("boundaries" if call.op == "bucketize" else "sorted_sequence")
     ends = call.ends()
     plain = not any(call.args.get(name) for name in ("right", "side", "sorter", "out_int32"))
@@ -372,9 +374,10 @@ def _bucketed(call: EndsCall) -> Ends:
 
 
 def _sum_of(call: EndsCall) -> Ends:
-    """A sum of natural numbers is at least each of them, and at least as many times the least one. It is at
-    least that of the ones that stay, of which one may be the greatest number that is reached. What the data
-    may choose for all elements is added up as often.
+    """A sum of natural numbers is at least each of them, and at least as many times the least one.
+
+    It is at least the sum of the numbers that stay as n grows; one of these may be the greatest number that
+    is reached. A number that the data may choose for all elements is added up as often as there are elements.
     """
     ends, value = call.ends(), call.operand()
     if not ends.natural or ends.wild or call.dtype not in INTEGRAL:
@@ -478,8 +481,9 @@ def _running(call: EndsCall) -> Ends:
 
 
 def _doubled(call: EndsCall, ends: Ends) -> Ends | None:
-    """Returns the bounds of products of the first ones and twos of a vector: in any order, the powers of 2 up
-    to the product of all are among them, of which 2**63 wraps, and those from 2**64 on are 0.
+    """Returns the bounds of running products of a vector of ones and twos. In any order of its elements,
+    these are the powers of 2 up to the product of all elements; 2**63 wraps, and the powers from 2**64 on are
+    0.
     """
     low, high = ends.low, ends.high
     if low is None or high is None or not (flat(1).is_below(low) and high.is_below(flat(2))):

@@ -109,8 +109,8 @@ def _sum(call: EndsCall, sign: int = 1, names: tuple[str, str] = ("input", "othe
 
 
 def _own_extreme(call: EndsCall, names: tuple[str, str]) -> str | None:
-    """Returns the operator by which the second of two integers is the least or the greatest of the first one
-    alone; None where it is not.
+    """Returns the operator (`min`, `max`, `amin` or `amax`) if the second operand is the extreme of the
+    elements of the first; None where it is not.
     """
     one, other = (call.args.get(name) for name in names)
     made = call.places.program.made(other.id) if isinstance(other, Ref) else None

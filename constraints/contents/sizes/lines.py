@@ -12,13 +12,16 @@ from typing import Final, TypeAlias
 from ..computed import NotComputed
 
 FARTHEST: Final = 1 << 25
-"""What integers of 64 bits hold for sizes up to this one they are assumed to hold."""
+"""A number that integers of 64 bits hold for all sizes up to this one is assumed to fit at larger sizes, too.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A bound at sizes n from N on: `at` for n = N, and `slopes` more for each further one of each size, of
-    which there are `spans`, or more than any number.
+    """A bound at all sizes n from N on, which is linear in each size.
+
+    It is `at` for n = N. Each further one of a size adds the size's slope in `slopes`. A size has as many
+    further ones as `spans` says, or any number if that is None.
     """
 
     at: Fraction
@@ -149,15 +152,15 @@ class Growth(IntEnum):
 
 
 class Sameness(IntEnum):
-    """How the elements that the data choose are related."""
+    """The relation between the elements that the data choose."""
 
     NO = 0
     EACH = 1
-    """What the data may choose for one element they may choose for any."""
+    """A number that the data may choose for one element they may choose for any."""
     ALL = 2
     """They may choose it for all elements at once."""
     FREE = 3
-    """They choose for each whatever they choose for the others."""
+    """The data choose each element independently of the others."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,9 @@
 """Requirements on elements that few sizes decide, found size by size: `torch.zeros(9)[arange(n).sum()]`.
 
-For a box of sizes, bounds tell that all elements are valid, or that some one is not (`tails`). A box of which
-they tell neither is cut in two, down to a few sizes, for each of which the elements are computed (`arrays`).
-So `arange(n).sum()` is less than 9 for n up to 4, which is computed, and at least n - 1 for all n, which is
-more for n from 10 on.
+For a box of sizes, bounds show that all elements are valid, or that one of them is not (`tails`). A box for
+which they show neither is cut in two, down to a few sizes; for each of these the elements are computed
+(`arrays`). So `arange(n).sum()` is less than 9 for n up to 4, which is computed, and at least n - 1 for all
+n, which is at least 9 for n from 10 on.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from .tails import Box, Tail
 ANCHORS: Final = (140, 70, 36, 20, 6)
 """Sizes at which elements are computed, to know of some that they stay as the size grows."""
 FEW_NUMBERS: Final = 256
-"""At most so many elements are computed at greater sizes than these."""
+"""At most this many elements are computed at sizes greater than these."""
 FEW: Final = 8
-"""At most so many sizes in a row are looked at one by one."""
+"""At most this many sizes in a row are examined one by one."""
 MOST_GROUPS: Final = 72
-"""At most this many boxes of sizes are told apart in a requirement."""
+"""At most this many boxes of sizes are distinguished in a requirement."""
 LAST_CUT: Final = 1 << 40
-"""Sizes from this one on are not told apart."""
+"""Sizes from this one on are not distinguished."""
 MOST_BOXES: Final = 400
 """At most so many are looked at."""
 MOST_SIZES: Final = 3
@@ -403,7 +403,7 @@ def _outside(name: str, first: int, last: int | None) -> Iterator[Formula]:
 
 
 def _merged(cases: Sequence[Case], names: Iterable[str]) -> list[Case]:
-    """Returns cases of which those beside each other are put together, if they are alike."""
+    """Returns the cases after those that are next to each other and have the same condition were merged."""
     found = [*cases]
     for name in names:
         rows: dict[tuple[Any, Formula], list[tuple[int, int | None]]] = {}
@@ -416,7 +416,7 @@ def _merged(cases: Sequence[Case], names: Iterable[str]) -> list[Case]:
 
 
 def _joined(ranges: Iterable[tuple[int, int | None]]) -> Iterator[tuple[int, int | None]]:
-    """Yields ranges of which those that follow each other are one."""
+    """Yields the ranges after those that follow each other without a gap were joined."""
     found: list[tuple[int, int | None]] = []
     for first, last in sorted(ranges, key=itemgetter(0)):
         before = found[-1][1] if found else None

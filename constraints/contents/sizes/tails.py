@@ -214,8 +214,8 @@ class Tail:
         return Growth.BAG if isinstance(start, int) else Growth.NOTHING
 
     def kept(self, ends: Ends, value: Tensor, most: Dim) -> Ends:
-        """Returns the bounds of elements that are at most a number, of which less is known where that does
-        not hold for each n.
+        """Returns the bounds of elements when those above the number `most` are left out. Less is known of
+        them where that may leave out some at some n.
         """
         span = extremes(value)
         always = span is not None and self.places.at_least(most - span.high, 0)

@@ -279,6 +279,8 @@ def test_refine_bounds_every_size(program: str, capsys: pytest.CaptureFixture[st
     assert bounds == {"b": (1, 8), "h": (2, 64), "h//2": (1, 32)}
     assert main(["refine", target, "-i", "x: [b, h]", "--finite", "b=8"]) == 2
     assert "h has no upper bound" in capsys.readouterr().err
+    assert main(["refine", target, "-i", "x: [b, h]", "--finite", "b=8,h=4,k=2"]) == 2
+    assert "no input mentions the symbol 'k'" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(["refine", target, "-i", "x: [b, h]", "--finite", "many"])
 

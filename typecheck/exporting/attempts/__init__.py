@@ -1,1 +1,1 @@
-"""Which sizes an export is to take, and what further traces show of it."""
+"""The sizes that an export should accept, and the evidence from further traces."""

@@ -150,7 +150,7 @@ class Comparison:
 
 
 def _equal(one: Any, other: Any) -> bool:
-    """The same leaves, floats up to rounding."""
+    """Returns whether the leaves are the same, floats up to rounding."""
     if isinstance(one, Raised) or isinstance(other, Raised):
         return False
     left, right = pytree.tree_leaves(one), pytree.tree_leaves(other)

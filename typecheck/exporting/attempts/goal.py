@@ -160,7 +160,9 @@ class Goal:
         yield from found
 
     def apart(self, given: tuple[Formula, ...]) -> Iterator[dict[str, int]]:
-        """Small sizes that fulfil these formulas, and others that have none of them in common."""
+        """Yields small sizes that satisfy these formulas, and others that satisfy them and share no value
+        with the former.
+        """
         for sizes in self.some(given):
             yield sizes
             yield from self.some((*given, *(negate(eq(sym(name), n)) for name, n in sizes.items())))

@@ -1,8 +1,8 @@
-"""Which sizes an exported program can take, and which of them the checks of its trace refuse.
+"""The sizes that an exported program can take, and those of them that the checks of its trace refuse.
 
-torch guards a program against everything that it had to decide while it traced. Whether the graph is wrong
-for the sizes that are refused, or right, and the guard only says what the tracer could not know, is a
-question to the graph: its operators are checked like any other program, under the sizes of the inputs alone.
+torch guards a program against everything that it had to decide while it traced. A guard may mean that the
+graph is wrong for the sizes that it refuses, or only that the tracer did not know. The graph decides: its
+operators are checked like any other program, under the sizes of the inputs alone.
 """
 
 from __future__ import annotations

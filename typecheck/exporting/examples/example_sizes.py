@@ -65,8 +65,7 @@ def mixed_sizes(names: Sequence[str], asked: Sequence[Formula]) -> Iterator[dict
 
 
 def inner_terms(spec: Spec, paths: Iterable[Path]) -> list[Term]:
-    """The sizes inside the program that are no numbers, and not for the data to decide; those of inputs, too.
-    """
+    """Returns the sizes inside the program, and of its inputs, that are terms and not decided by data."""
     return _terms(dict.fromkeys(dim for path in paths for dim in _sizes(path)), spec)
 
 

@@ -39,7 +39,7 @@ def _stepped(name: str, known: Fact) -> Dim:
 
 
 def paths_of(system: System, judge: Judge, sizes: Formula) -> list[Path]:
-    """The paths that some of these sizes take, and that return."""
+    """Returns the paths that return and that some of these sizes take."""
     given = (*system.domain.assumptions, sizes)
     returned = [path for path in system.paths if path.end.how == "returned"]
     return [path for path in returned if judge.satisfiable((*given, path.premise)) != "unsat"]
@@ -48,11 +48,14 @@ def paths_of(system: System, judge: Judge, sizes: Formula) -> list[Path]:
 def bounding(report: Report, finite: int | Mapping[str, int]) -> list[str]:
     """Assumptions that give each symbol an upper bound: `b <= 64`.
 
-    `finite` is that of all symbols that have none, or one for each of them by name. Raises SpecError where
-    one is missing.
+    `finite` is the bound of all symbols that have none, or a bound for each by name. Raises SpecError if one
+    is missing, or names no symbol.
     """
     open_ended = [name for name, known in report.dims.items() if known.max is None]
     bounds = dict.fromkeys(open_ended, finite) if isinstance(finite, int) else dict(finite)
+    if unknown := [name for name in bounds if name not in report.dims]:
+        known = f"the symbols are {', '.join(report.dims)}" if report.dims else "the inputs have no symbols"
+        raise SpecError(f"no input mentions the symbol {unknown[0]!r}", hint=known)
     if missing := [name for name in open_ended if name not in bounds]:
         raise SpecError(f"{missing[0]} has no upper bound", hint=f"give one: {missing[0]} <= 64, for example")
     return [f"{name} <= {bound}" for name, bound in bounds.items()]

@@ -1,10 +1,10 @@
-"""Gives an exported program the checks of its inputs that are wanted, and no others.
+"""Gives an exported program exactly the checks of its inputs that are wanted.
 
 A program checks its inputs by the ranges of its symbols (`range_constraints`), by conditions in Python that
 `module()` runs first (`_guards_code`), and by assertions in its graph. The first two survive `save` and
-`load`, the last also decompositions and compilers. torch writes them from what it had to decide while it
-traced: they may be narrower than the program is, and wider than what it was made for (a size `4*s` is not
-held to be a multiple of 4, and no lower bound below 3 is looked at). Here all are written from one formula.
+`load`, the last also decompositions and compilers. torch derives them from its decisions while it traced.
+They may be narrower than the program, and wider than what it was made for: torch does not check that a size
+`4*s` is a multiple of 4, nor any lower bound below 3. Here all checks are written from one formula.
 """
 
 from __future__ import annotations
@@ -138,7 +138,9 @@ class _Inputs:
                 yield from conjuncts(rewrite(formula, shown))
 
     def python(self, condition: Formula) -> str:
-        """`L['x'].size()[0] % 4 == 0`. Raises GraphError where nobody could write all of it."""
+        """Returns the condition as Python: `L['x'].size()[0] % 4 == 0`. Raises GraphError if a part of it
+        cannot be written.
+        """
         if any(atom.is_abbreviated for c in comparisons(condition) for atom in applications(c.term)):
             raise GraphError(f"a condition on its sizes is too long to be checked: {condition}")
         text = str(condition).replace("isqrt(", "math.isqrt(")

@@ -27,7 +27,9 @@ RESIZES = frozenset({
 DETACH = torch.ops.aten.detach_.default
 """It writes nothing into memory."""
 COPY = torch.ops.aten.contiguous.default
-"""It holds what it is made of: all that counts where nothing is written into, or where nobody else looks."""
+"""Its result equals its operand; the difference matters only where something is written into, and seen
+elsewhere.
+"""
 WHOLE = (0, sys.maxsize, 1)
 """Start, stop and step of a slice that are not given."""
 ASSERTIONS = (ASSERT_SCALAR, ASSERT_METADATA)

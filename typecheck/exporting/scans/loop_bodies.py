@@ -53,8 +53,8 @@ _FUTURES: Final = reduce(or_, (getattr(__future__, n).compiler_flag for n in __f
 
 @contextlib.contextmanager
 def loops_run_by(run: Callable[..., Any], gather: Callable[..., Any], target: Any) -> Iterator[None]:
-    """While this lasts the loops of a program's functions are run by `run`, and their list comprehensions by
-    `gather`, as far as that is possible.
+    """Inside, the loops of a program's functions are run by `run`, and their list comprehensions by `gather`,
+    as far as that is possible.
     """
     scopes: dict[int, dict[str, Any]] = {}
     settings: list[Setting] = []
@@ -247,7 +247,7 @@ def _root(node: ast.AST) -> str:
 
 
 class _Gathers(ast.NodeTransformer):
-    """List comprehensions over one thing, without a condition."""
+    """List comprehensions over a single iterable, without a condition."""
 
     count = 0
 

@@ -125,9 +125,9 @@ class Rows:
     element: Callable[[Slicing], Any]
     """An element, which may take slices of tensors."""
     each: Callable[[], Any]
-    """Python's own, for whatever is no scan: the size is a number then."""
+    """Runs Python's own loop where there is no scan; the size is a number then."""
     back: Callable[[], Rows] | None = None
-    """The same in reverse."""
+    """Returns the rows in reverse."""
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.each())

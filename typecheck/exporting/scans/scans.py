@@ -147,7 +147,7 @@ class _BodyRun(TorchFunctionMode):
     """
 
     stands: list[tuple[torch.Tensor, torch.Tensor]]
-    """Tensors that names had before the loop, and what they have in the body."""
+    """Tensors that names had before the loop, each with its stand-in in the body."""
     outside: list[torch.Tensor]
     """Other tensors from outside that the body has used, in order, and used beyond taking slices."""
     given: dict[int, torch.Tensor]
@@ -269,7 +269,9 @@ class _Key:
 
     @classmethod
     def of(cls, tensor: torch.Tensor, key: Any) -> _Key | None:
-        """None where there is no such number. Raises NotScanned where there is more than a slice to it."""
+        """Returns the key if it contains the number of an iteration, else None. Raises NotScanned where the
+        key is more than a slice.
+        """
         items = [*key] if isinstance(key, tuple) else [key]
         places = [place for place, item in enumerate(items) if _index(item) is not None]
         if not places:
@@ -312,11 +314,11 @@ class _Plan:
     body: Body
     rows: Rows
     before: list[Any]
-    """The values of the names before the loop,"""
+    """The values of the names before the loop."""
     leaves: list[Any]
-    """what is in them, containers left away,"""
+    """The leaves of these values, without their containers."""
     tree: Any
-    """and how they are made of this."""
+    """The structure by which the values are made from their leaves."""
     carried: list[int]
     """The leaves that an iteration changes."""
     appended: list[int]
@@ -419,7 +421,7 @@ class _Plan:
 
 
 def _distinct(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """The tensors, none of them twice: a trace of the body knows what it is given by its identity."""
+    """Returns the tensors, each once, since a trace of the body recognises its operands by identity."""
     seen: set[int] = set()
     found = []
     for tensor in tensors:
@@ -440,8 +442,8 @@ def _apart(outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor]) -> l
 
 
 def _look_at(run: _BodyRun, carried: Sequence[tuple[Any, Any, Any]]) -> None:
-    """Raises NotScanned where the body writes into what it is given, or something is carried that a scan
-    cannot carry; what there was before, what stood for it, and what there is after an iteration.
+    """Raises NotScanned if the body writes into its operands, or carries something that a scan cannot carry.
+    Each item of `carried` has the value before the loop, its stand-in, and the value after an iteration.
     """
     if any(writes_into(tensor) != version for tensor, version in run.versions):
         raise NotScanned("it writes into a tensor")

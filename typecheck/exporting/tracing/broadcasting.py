@@ -62,7 +62,9 @@ def _of_results(either: Either, original: Callable[..., Any]) -> Callable[..., A
 
 
 def _like(value: torch.Tensor, shape: list[Any]) -> torch.Tensor:
-    """A tensor of this shape, its dims in memory as they are; to expand one torch has to know what is 1."""
+    """Returns a tensor of this shape whose dims have the same order in memory. (To expand a tensor, torch
+    would have to know which sizes are 1.)
+    """
     return torch.empty_permuted(shape, order_in_memory(value), dtype=value.dtype, device=value.device)
 
 
@@ -77,8 +79,9 @@ operator would return, and broadcasts them in the graph.
 
 
 class Alike(TorchFunctionMode):
-    """Some functions compare the shapes of their operands, and do something else where they differ; they get
-    operands of one shape. Losses warn; attention and products of matrices have a kernel for equal batches.
+    """Patches functions that compare the shapes of their operands and act differently if these differ. They
+    get operands of one shape instead. Losses warn; attention and products of matrices have a kernel for equal
+    batches.
     """
 
     def __init__(self, either: Either) -> None:

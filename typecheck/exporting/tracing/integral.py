@@ -50,8 +50,8 @@ def _rewrite(node: Node) -> None:
 
 
 def _fraction(value: Any, write: Write) -> tuple[Any, Any] | None:
-    """The integers a and b where the value is `a / b`, or `a` times a float that is such a fraction: one by
-    which sizes below 2**32 are multiplied exactly.
+    """Returns the integers a and b if the value is `a / b`, or `a` times a float that equals such a fraction
+    and multiplies sizes below 2**32 exactly.
     """
     if _target(value) is operator.truediv:
         over, under = value.args

@@ -88,7 +88,7 @@ def _members(run: Run) -> Iterator[Any]:
 
 
 def _runs(members: Any) -> Sequence[Run] | None:
-    """The members of a list as runs; None where it has other members than numbers."""
+    """Returns the members of a list as runs; None if some member is not a number."""
     if type(members) is Positions:
         return members.runs
     numbers = all(type(member) in (int, torch.SymInt) for member in members)

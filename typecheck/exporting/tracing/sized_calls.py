@@ -75,7 +75,9 @@ def rfftfreq(n: Any, d: float = 1.0, dtype: Any = None, device: Any = None) -> t
 
 
 def one_hot(input: torch.Tensor, num_classes: Any = -1) -> torch.Tensor | None:
-    """[*shape] -> [*shape, num_classes], as torch has it at fixed sizes, too: without a look at the data."""
+    """[*shape] -> [*shape, num_classes], as in torch, for a fixed number of classes, too; without reading the
+    data.
+    """
     if not _is_size(num_classes):
         return None
     return (input.unsqueeze(-1) == torch.arange(num_classes, device=input.device)).to(torch.int64)

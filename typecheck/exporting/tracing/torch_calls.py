@@ -1,4 +1,4 @@
-"""Calls of torch's that go otherwise while a model is traced, so that fewer sizes become numbers."""
+"""Replacements for calls of torch while a model is traced, so that fewer sizes become numbers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ aten = torch.ops.aten
 
 @contextlib.contextmanager
 def other_calls(either: Either) -> Iterator[None]:
-    """While this lasts calls go otherwise. `either`: which sizes broadcast either way."""
+    """Inside, calls are replaced. `either` says which sizes broadcast either way."""
     modes = _Pooling(), _Squeezing(), _SliceEnds(), _ViewWriting(), SizedCalls(), Alike(either), HeldSizes()
     with contextlib.ExitStack() as calls:
         for context in (*modes, _paddings()):
@@ -74,8 +74,8 @@ _POOLING: Final[Mapping[Any, tuple[tuple[str, ...], Any, Any, int]]] = {
     F.avg_pool2d: (_AVERAGE, F.adaptive_avg_pool2d, torch.mean, 2),
     F.avg_pool3d: (_AVERAGE, F.adaptive_avg_pool3d, torch.mean, 3),
 }
-"""Names of the parameters, what the call is where the kernel is the whole input, what it is along some dims
-where the kernel is as large as the input there, and its dimensions.
+"""The names of the parameters, the replacement if the kernel is the whole input, the replacement along some
+dims if the kernel is as large as the input there, and the number of dimensions.
 """
 
 
@@ -211,8 +211,8 @@ _PLACES: Final = frozenset({int, torch.SymInt, slice, type(None), type(Ellipsis)
 
 @contextlib.contextmanager
 def _paddings() -> Iterator[None]:
-    """While this lasts `k - n % k`, where n is no multiple of k, is written as `-(n % k) % k`: of a multiple
-    that is 0, as much as there is to pad, so that a trace of the way that pads may hold there, too.
+    """Inside, `k - n % k` is written as `-(n % k) % k`. For a multiple n of k that is 0, the number of
+    elements to pad then, so that a trace of the path that pads may hold for multiples, too.
     """
 
 
@@ -233,9 +233,9 @@ def _paddings() -> Iterator[None]:
 
 @contextlib.contextmanager
 def recurrent_shapes() -> Iterator[None]:
-    """While this lasts the shapes of the results of an LSTM, GRU or RNN are computed by their law.
+    """Inside, the shapes of the results of an LSTM, GRU or RNN are computed by their law.
 
-    torch finds them by running through the sequence step by step, which makes its length a number; yet the
+    torch finds them by running through the sequence step by step, which makes its length a number. Yet the
     operator stays one node of the graph, which takes sequences of any length.
     """
     laws = {

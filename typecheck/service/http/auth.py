@@ -1,4 +1,6 @@
-"""Tokens: who asks, for which tenant, and how much. Of a token only a digest is kept."""
+"""Tokens: who sends a request, for which tenant, and how many are allowed. Only a digest of a token is
+stored.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ from ..queue.tables import TokenRow
 
 PREFIX: Final = "anyshape_"
 KEPT_S: Final = 2.0
-"""For how long a look into the database is believed: a revoked token ends within that."""
+"""Seconds for which a look-up in the database is cached: a revoked token is refused after that at the latest.
+"""
 PRIORITIES: Final = {"low": -1, "normal": 0, "high": 1}
 _NAME = re.compile(r"[\w.@-]{1,64}", re.ASCII)
 

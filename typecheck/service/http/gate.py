@@ -29,7 +29,7 @@ from .auth import LOCAL, Rates, TokenTable, Who
 OPEN: Final = ("/healthz", "/readyz")
 """For whoever looks after the service; nothing of any tenant is there."""
 SMALL: Final = MB
-"""The size limit of a request that uploads nothing."""
+"""The size limit of a request without an upload."""
 UPLOADS: Final = ("/v1/checks",)
 METHODS: Final = frozenset({"GET", "POST", "DELETE", "OPTIONS", "HEAD"})
 HEADERS: Final[Mapping[str, str]] = {
@@ -80,7 +80,7 @@ class Gate:
             answered(_route(scope), status)
 
     async def _answer(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> int:
-        """The status of the answer that was given."""
+        """The status code of the answer."""
         given = headers.get("x-request-id", "")
         request = given if _ID.fullmatch(given) else secrets.token_hex(8)
         token = REQUEST.set(request)

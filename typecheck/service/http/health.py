@@ -1,4 +1,4 @@
-"""For whoever looks after the service: is it well, and what has it done?"""
+"""Routes for the operators of the service: its health and its metrics."""
 
 from __future__ import annotations
 

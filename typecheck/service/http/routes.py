@@ -106,7 +106,7 @@ def history(
     before: Annotated[str, Query(pattern="^([0-9a-f]{20})?$", description="`next` of a page")] = "",
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
 ) -> Checks:
-    """The checks that were asked for, latest first."""
+    """Returns the checks that were submitted, latest first."""
     try:
         entries = service.store.jobs(
             who.tenant, states=state or (), verdicts=verdict or (), name=name, before=before, limit=limit

@@ -22,7 +22,7 @@ assert {name: number for number, name in _PRIORITY_NAMES.items()} == PRIORITIES
 
 
 class Problem(BaseModel):
-    """Why there is no answer (RFC 9457, with a hint on what to do)."""
+    """The reason why a request has no answer (RFC 9457), with a hint on what to do."""
 
     status: int
     detail: str
@@ -44,7 +44,7 @@ class QuestionAsked(BaseModel):
 
 
 class Failure(BaseModel):
-    """Why a check has no report."""
+    """The reason why a check has no report."""
 
     kind: Literal["input", "crash"] = Field(description="why the check failed")
     problem: str
@@ -106,7 +106,7 @@ class Spec(BaseModel):
 
 
 class Migration(BaseModel):
-    """Which types fit the program. A type is a text such as `float32[b, 2, h//2]`."""
+    """The types that fit the program. A type is a text such as `float32[b, 2, h//2]`."""
 
     static: dict[str, Any] | None = Field(description="`sizes` and `types` of one; null where none is known")
     principal: dict[str, str] = Field(description="the type of each value that all static migrations share")

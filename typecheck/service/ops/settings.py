@@ -31,33 +31,33 @@ class Settings(BaseSettings):
     database: str = ""
     """A URL, such as `postgresql+psycopg://user:password@host/name`; empty for SQLite in `data`."""
     workers: int = Field(default_factory=lambda: max(1, (os.cpu_count() or 2) - 1), ge=1, le=256)
-    """Checks at a time."""
+    """The number of checks at a time."""
     executor: Literal["local", "ray"] = "local"
     """Where checks run: processes of this machine, or a Ray cluster."""
     ray_address: str = ""
     """The cluster to join; left out: that of RAY_ADDRESS, or one that is started for the service."""
 
     budget_s: float = Field(30.0, gt=0, le=86400)
-    """Seconds of a check that asks for no number of its own,"""
+    """Seconds for a check whose request states no number of its own."""
     max_budget_s: float = Field(120.0, gt=0, le=86400)
-    """and the most that one may ask for."""
+    """The most seconds that a request may ask for."""
     grace_s: float = Field(15.0, gt=0)
     """Seconds beyond its budget after which the process of a check is killed."""
     memory_mb: int = Field(2048, ge=256)
-    """What the process of a check may use."""
+    """The memory that the process of a check may use."""
     kernels: bool = Field(default_factory=lambda: find_spec("torch") is not None)
     """Try examples on torch's kernels for tensors without data, which takes a process some 200 MB more."""
 
     max_upload_mb: float = Field(256.0, gt=0)
-    """What a request may bring."""
+    """The largest request."""
     max_program_mb: float = Field(64.0, gt=0)
-    """What of it may be a program: the JSON of a `.pt2`, unpacked, or a program of ours."""
+    """The largest program in a request: the JSON of a `.pt2`, unpacked, or a recorded program."""
     queue_limit: int = Field(1000, ge=1)
-    """Checks that wait, of all clients,"""
+    """The number of checks of all clients that may wait."""
     client_queue_limit: int = Field(500, ge=1)
-    """and of one."""
+    """The number of checks of one client that may wait."""
     requests_per_minute: int = Field(1200, ge=1)
-    """Of one token, unless it has a number of its own."""
+    """The limit for a token, unless the token has its own."""
 
     insecure: bool = False
     """Listen beyond loopback though there are no tokens."""
@@ -73,7 +73,8 @@ class Settings(BaseSettings):
     lease_s: float = Field(30.0, gt=1)
     """Seconds after which the work of a service that is gone goes back into the queue."""
     drain_s: float = Field(20.0, ge=0)
-    """Seconds that running checks get to end when the service is told to stop; then they are queued again."""
+    """Seconds that running checks may take after a request to stop the service; then they are queued again.
+    """
     traces: str = ""
     """The URL at which an OpenTelemetry collector takes traces (OTLP over HTTP); empty for none."""
     log_format: Literal["json", "text"] = "json"

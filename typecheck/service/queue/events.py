@@ -34,7 +34,7 @@ class Progress:
 
 @dataclass(slots=True)
 class _Followed:
-    """A work that somebody follows."""
+    """A work with followers."""
 
     latest: Progress | None = None
     followers: set[asyncio.Event] = field(default_factory=set)
@@ -63,7 +63,9 @@ class Hub:
             self._loop.call_soon_threadsafe(self._wake_all)
 
     def look(self, digest: str) -> None:
-        """Something may be otherwise for some who follow a work: they are given a None. From any thread."""
+        """Wakes those who follow a work, since its state may have changed; they get a None. May be called
+        from any thread.
+        """
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._wake, digest)
 

@@ -245,14 +245,15 @@ class Store:
             return Taken(work.digest, model.form, model.content, question, work.failures, work.created)
 
     def renew(self, owner: str, digest: str, lease_s: float, step: str) -> bool:
-        """Says that the owner is alive and where it is; False where the work is no longer its own."""
+        """Notes that the owner is alive, and its progress; returns False if the work is no longer its own."""
         with self.database.write() as session:
             until = self.database.clock(session) + lease_s
             renewed = sa.update(Work).where(*_owned(owner, digest)).values(lease=until, step=step)
             return _count(session.execute(renewed)) == 1
 
     def finish(self, owner: str, digest: str, verdict: str, answer: Mapping[str, Any]) -> bool:
-        """Keeps an answer; False where the work is no longer the owner's, whose answer is then dropped."""
+        """Stores an answer; returns False if the work is no longer the owner's, whose answer is then dropped.
+        """
         packed = zlib.compress(json.dumps(answer, separators=(",", ":")).encode(), 6)
         return self._end(owner, digest, state=State.DONE, verdict=verdict, answer=packed, problem="")
 

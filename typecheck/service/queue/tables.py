@@ -69,7 +69,7 @@ class Work(Base):
     step: Mapped[str] = mapped_column(String(64), default="")
     verdict: Mapped[str] = mapped_column(String(16), default="")
     problem: Mapped[str] = mapped_column(Text, default="")
-    """Why it failed, as JSON."""
+    """The reason for its failure, as JSON."""
     answer: Mapped[bytes | None] = mapped_column(LargeBinary, deferred=True)
     """The report and what belongs to it, as JSON, compressed by zlib."""
 

@@ -45,7 +45,7 @@ _UNDONE: Final = (*OTHERS, "meta tensor", "overflow", "expected a value of type"
 
 
 class KernelGraph(Protocol):
-    """A program that is known as a graph, and what it is at concrete sizes."""
+    """A program that is given as a graph, with its values at concrete sizes."""
 
     spec: Spec
 
@@ -202,7 +202,7 @@ def _bound(parameters: Sequence[Any], op: str, arguments: Mapping[str, Any]) -> 
 
 
 _PASSED_OVER: Final = frozenset({"layout", "pin_memory"})
-"""Parameters that say nothing here, where all tensors are strided and on one device."""
+"""Parameters that have no effect here, since all tensors are strided and on one device."""
 
 
 def _name(name: str, renamed: Mapping[str, str]) -> str:

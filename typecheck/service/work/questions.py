@@ -158,7 +158,7 @@ def _pair(content: bytes) -> comparing.Pair:
 
 
 def traced(given: Program) -> Traced:
-    """A program as what it is a trace of: its inputs declare themselves."""
+    """Returns a program as a trace that declares its own inputs."""
     lines = []
     for value in given.inputs:
         if not value.parameter and isinstance(value.type, Tensor):
@@ -285,7 +285,7 @@ def _compare(pair: comparing.Pair, question: Question, tell: Tell) -> dict[str, 
 
 
 def _job(asked: Any, question: Question, tell: Tell) -> dict[str, Any]:
-    """As `anyshape check` has it, with what that keeps on disk."""
+    """Returns the job in the form that `anyshape check` caches."""
     from ...project.cache import Cache, default_folder
     from ...project.config import ConfiguredJob
     from ...project.jobs import answer as answered

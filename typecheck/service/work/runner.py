@@ -1,4 +1,5 @@
-"""Takes works from the queue and has them done: a thread per worker, retries, leases, and an end in order."""
+"""Takes works from the queue and runs them: one thread per worker, with retries, leases and an orderly end.
+"""
 
 from __future__ import annotations
 
@@ -52,9 +53,9 @@ class Runner:
         self._threads: list[threading.Thread] = []
         self._work = threading.Condition()
         self._stopping = threading.Event()
-        """No work is begun any more,"""
+        """Set when no further work is begun."""
         self._aborting = threading.Event()
-        """and those that run are put back."""
+        """Set when works in progress are put back into the queue."""
 
     def start(self) -> None:
         for executor in self.executors:
@@ -121,7 +122,7 @@ class Runner:
         self.tell(taken.digest, "")
 
     def _settle(self, taken: Taken, outcome: Outcome, seconds: float) -> None:
-        """Keeps the answer, or puts the work back, or says why there is no answer."""
+        """Stores the answer, or puts the work back, or stores the reason why there is no answer."""
         store, owner, digest = self.store, self.owner, taken.digest
         kind, reason, ended = _read(outcome)
         if kind == "stopped":

@@ -1,8 +1,8 @@
 """The process of a check: reads questions from its standard input, writes answers to its standard output.
 
-A frame is the lengths of its two parts, JSON and bytes, and the parts. Nothing is pickled. The process ends
-when whoever started it does: a thread of its own waits for the end of the standard input, and does so while
-z3 computes.
+A frame consists of the lengths of its two parts, JSON and bytes, and of the parts. Nothing is pickled. The
+process ends when its parent does: a separate thread waits for the end of the standard input, even while z3
+computes.
 """
 
 from __future__ import annotations
@@ -45,10 +45,11 @@ def read(stream: IO[bytes]) -> tuple[Any, bytes] | None:
 
 
 def main() -> None:
-    """Answers until there are no more questions.
+    """Answers questions until there are no more.
 
-    The arguments are `models` and the memory in MB, or `targets`: then what is asked about is a target of
-    this machine, whose code is run, and whose memory the one who asks looks after: torch reserves too much.
+    The arguments are `models` and the memory in MB, or `targets`. A target belongs to this machine, and its
+    code is run. Its memory is watched by the parent process, since torch reserves too much for a limit in the
+    process itself.
     """
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what else is printed must not come between
@@ -79,7 +80,7 @@ def _listen(stream: IO[bytes], questions: queue.Queue[tuple[Any, bytes]]) -> Non
 
 
 def _warm() -> None:
-    """Imports what the first question would wait for."""
+    """Imports in advance the modules that the first question needs."""
     from ....constraints.rules import default_rules
     from ....solver.backends import z3_backend
 

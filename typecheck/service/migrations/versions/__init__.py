@@ -1,1 +1,1 @@
-"""A file per step."""
+"""The steps of the migration, a file for each."""
