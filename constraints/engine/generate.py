@@ -1075,8 +1075,8 @@ class Generator:
     def _applied(self, rule: Rule, op: str, named: dict[str, Any]) -> Value:
         self._unchecked = False
         decided = len(self.said.unbacked)
-        if type(named.get("dim")) is Term:
-            named = {**named, "dim": self._axis(named)}
+        if by_sizes := [name for name in AXES.intersection(named) if _has_term(named[name])]:
+            named = {**named, **{name: self._axes(named[name], named) for name in by_sizes if op != "tile"}}
         result = rule(self, named)
         fresh = [*self.said.unbacked][decided:] if len(self.said.unbacked) > decided else ()
         counts = [sym(name) for name in fresh if not name.startswith("true_")] if fresh else ()
@@ -1109,12 +1109,17 @@ class Generator:
         """
         return errors_of(self, *self._last)
 
-    def _axis(self, named: Mapping[str, Any]) -> int:
-        """Returns the axis that sizes decide: one that the arguments have, a new one after these, or a number
-        beyond.
+    def _axes(self, given: Value, named: Mapping[str, Any]) -> Value:
+        """Returns axes, those that sizes decide as numbers: ones that the arguments have, a new one after
+        these, or a number beyond.
         """
-        dim, end = named["dim"], 1 + max((t.rank for t in tensors((*named.values(),))), default=0)
-        return next((i for i in range(-end, end) if self.choose(eq(dim, i), f"which dim {dim} is")), end)
+        if isinstance(given, tuple):
+            return tuple([self._axes(axis, named) for axis in given])
+        if type(given) is not Term:
+            return given
+        end = 1 + max((t.rank for t in tensors((*named.values(),))), default=0)
+        told = f"which dim {given} is"
+        return next((i for i in range(-end, end) if self.choose(eq(given, i), told)), end)
 
     def _placed(self, op: str, named: Mapping[str, Any], result: Value) -> Value:
         """Returns the result with the facts about its elements that the calls before tell: which of them a
@@ -1254,6 +1259,14 @@ def _are_integers(sizes: tuple[Value, ...]) -> bool:
 
 def _is_fraction(value: Value) -> bool:
     return isinstance(value, Number) and value.kind in ("float", "complex")
+
+
+AXES: Final = frozenset("dim dims dim0 dim1 axis0 axis1 source destination start_dim end_dim".split())
+"""Names of parameters that take axes, but for `tile`, whose `dims` are counts."""
+
+
+def _has_term(axes: Value) -> bool:
+    return type(axes) is Term or (isinstance(axes, tuple) and Term in map(type, axes))
 
 
 def _show(tensor: Tensor) -> str:

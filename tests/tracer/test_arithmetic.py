@@ -173,7 +173,11 @@ ARGUMENTS = (
     "torch.tensor(range(n, 0, -2)).view(1)", "x.new_tensor(range(n)).view(2)",
     "x.new_tensor(np.zeros((n, 3)))", "x.new_tensor(collections.deque([n, 1]))",
     "x[collections.deque([0, 1])]", "x[bytearray(1)]", "x[np.array([0, 1])]",
-    "x.masked_fill(x > 0, np.float32(2))",
+    "x.masked_fill(x > 0, np.float32(2))", "torch.arange(6).view(2, 3).transpose(n, 0)",
+    "torch.arange(6).view(2, 3).swapaxes(n - 1, 0)", "torch.arange(6).view(2, 3).permute(n, 0)",
+    "torch.arange(6).view(2, 3).movedim((0, n), (1, 0))", "torch.arange(6).view(2, 3).flip((0, n))",
+    "torch.arange(6).view(2, 3).roll((1, 1), (0, n))", "torch.arange(6).view(2, 3).flatten(n - 1)",
+    "torch.arange(6).view(2, 3).tile((n, n))", "torch.arange(6).view(2, 3).rot90(1, (0, n))",
 )  # fmt: skip
 """Calls with arguments of other types than most programs pass."""
 
