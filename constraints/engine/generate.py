@@ -270,19 +270,21 @@ class Rules(Mapping[str, Rule]):
     """Rules by canonical operator name.
 
     `|` joins two families, which must not overlap; `+` lets the right one win. Other operators are looked up
-    in `elsewhere`. They are applied as they hold in a `release` of torch, None for the newest that is known.
+    in `elsewhere`. They are applied as they hold in a `release` of torch, None for the newest that is known,
+    where `floats` is the dtype of floats for which the program names none.
     """
 
-    __slots__ = ("_elsewhere", "_rules", "release")
+    __slots__ = ("_elsewhere", "_rules", "floats", "release")
 
     def __init__(
         self,
         functions: Mapping[str, RuleFunction | Rule],
         elsewhere: Callable[[str], Rule | None] = lambda name: None,
         release: Release | None = None,
+        floats: str = "float32",
     ) -> None:
         self._rules = {n: f if isinstance(f, Rule) else Rule.of(f) for n, f in functions.items()}
-        self._elsewhere, self.release = elsewhere, release
+        self._elsewhere, self.release, self.floats = elsewhere, release, floats
 
     def __getitem__(self, name: str) -> Rule:
         rule: Rule | None = self.get(name)
@@ -309,7 +311,7 @@ class Rules(Mapping[str, Rule]):
         return self + other
 
     def __add__(self, other: Mapping[str, RuleFunction | Rule]) -> Rules:
-        return Rules({**self._rules, **other}, self._elsewhere, self.release)
+        return Rules({**self._rules, **other}, self._elsewhere, self.release, self.floats)
 
     def reaching(self, reach: Mapping[str, Callable[[Named], Reach | None]]) -> Rules:
         """Returns the same rules, some of them with a reach, so that they need not get whole shapes."""
@@ -326,14 +328,16 @@ class Rules(Mapping[str, Rule]):
 
     def or_else(self, elsewhere: Callable[[str], Rule | None]) -> Rules:
         """Returns the same rules, extended by those that `elsewhere` finds for other operators."""
-        return self._sharing(elsewhere, self.release)
+        return self._sharing(elsewhere, self.release, self.floats)
 
-    def of_release(self, release: Release | None) -> Rules:
-        """Returns the same rules, applied as they hold in a release of torch."""
-        return self._sharing(self._elsewhere, release)
+    def of_torch(self, release: Release | None, floats: str = "float32") -> Rules:
+        """Returns the same rules, applied as they hold in a release of torch with this default dtype."""
+        return self._sharing(self._elsewhere, release, floats)
 
-    def _sharing(self, elsewhere: Callable[[str], Rule | None], release: Release | None) -> Rules:
-        shared = Rules({}, elsewhere, release)
+    def _sharing(
+        self, elsewhere: Callable[[str], Rule | None], release: Release | None, floats: str
+    ) -> Rules:
+        shared = Rules({}, elsewhere, release, floats)
         shared._rules = self._rules
         return shared
 
@@ -612,6 +616,10 @@ class Generator:
 
     def since(self, *release: int) -> bool:
         return is_since(self.rules.release, release)
+
+    @property
+    def floats(self) -> str:
+        return self.rules.floats
 
     def unchecked(self, formula: Formula) -> None:
         self._unchecked = any_of((self._unchecked, formula))

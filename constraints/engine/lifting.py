@@ -841,7 +841,7 @@ class _Scout(Trying):
     """A context that notices refusals only."""
 
     def __init__(self, g: Caller) -> None:
-        self.bounds, self.since = g.bounds, g.since  # type: ignore[method-assign]
+        self.bounds, self.since, self.floats = g.bounds, g.since, g.floats  # type: ignore[method-assign]
         self.without_data, self.range_of = g.without_data, g.range_of  # type: ignore[method-assign]
         self.is_identity, self.is_data = g.is_identity, g.is_data  # type: ignore[method-assign]
         self.may_be_singular = g.may_be_singular  # type: ignore[method-assign]

@@ -20,6 +20,7 @@ class Trying(Context):
 
     bounds: Bounds
     release: Release | None
+    floats = "float32"
 
     def require(
         self, formula: Formula, reason: str, error: type[Exception] = RuntimeError, *, by_data: bool = False

@@ -395,6 +395,10 @@ class Context(Protocol):
     def since(self, *release: int) -> bool:
         """Returns whether the program runs with this release of torch, such as `2, 14`, or a later one."""
 
+    @property
+    def floats(self) -> str:
+        """The dtype of floats for which the program names none: torch's default dtype."""
+
     def unchecked(self, formula: Formula) -> None:
         """Declares that torch does not check the range of the call's indices where the formula holds."""
 

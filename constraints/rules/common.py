@@ -73,9 +73,12 @@ def same_dim(c: Context, a: Dim, b: Dim, reason: str) -> Dim:
 # Type promotion: torch.result_type's two rules. A category (bool < integral < floating < complex) is taken
 # from tensors with dims before 0-dim tensors before plain numbers; within a category the widest type wins.
 WIDTH = {name: index for index, name in enumerate(CATEGORY)}
-DEFAULTS = ("bool", "int64", "float32", "complex64")
 REAL_OF = {"complex32": "float16", "complex64": "float32", "complex128": "float64"}
 COMPLEX_OF = {"bfloat16": "complex64"} | {real: name for name, real in REAL_OF.items()}
+DEFAULTS: Final[Mapping[str, tuple[str, str, str, str]]] = {
+    floats: ("bool", "int64", floats, complexes) for floats, complexes in COMPLEX_OF.items()
+}
+"""The dtypes of numbers by their category, for each default dtype."""
 COMPLEX_SINCE_2_14 = {**COMPLEX_OF, "bfloat16": "bcomplex32"}
 """The same since torch 2.14, where hardly any kernel takes that dtype."""
 UNORDERED = {frozenset(("bfloat16", "float16")): "float32", frozenset(("uint8", "int8")): "int16"}
@@ -143,8 +146,13 @@ def widest(a: str, b: str) -> str:
     return high
 
 
-def promote(operands: Iterable[Any], complex_of: Mapping[str, str] = COMPLEX_OF) -> str | None:
-    """Returns the dtype of a pointwise result; None where an operand's dtype is not known."""
+def promote(
+    operands: Iterable[Any], floats: str = "float32", complex_of: Mapping[str, str] = COMPLEX_OF
+) -> str | None:
+    """Returns the dtype of a pointwise result; None where an operand's dtype is not known. Numbers that are
+    floats have the dtype `floats`.
+    """
+    numbers = DEFAULTS[floats]
     levels: list[str | None] = [None, None, None]  # tensors with dims, 0-dim tensors, numbers
     for operand in operands:
         if isinstance(operand, Tensor):
@@ -152,9 +160,9 @@ def promote(operands: Iterable[Any], complex_of: Mapping[str, str] = COMPLEX_OF)
                 return None
             level, dtype = (0 if operand.shape else 1), operand.dtype
         elif isinstance(operand, Number):
-            level, dtype = 2, DEFAULTS[SCALARS[operand.kind]]
+            level, dtype = 2, numbers[SCALARS[operand.kind]]
         elif isinstance(operand, bool | int | float | complex):
-            level, dtype = 2, DEFAULTS[SCALARS[type(operand).__name__]]
+            level, dtype = 2, numbers[SCALARS[type(operand).__name__]]
         elif isinstance(operand, Term):
             level, dtype = 2, "int64"
         else:

@@ -18,11 +18,11 @@ Size = Any
 """A dim, or a tuple of them; torch takes `zeros(2, 3)` and `zeros((2, 3))`."""
 
 
-def kind(value: Value) -> str:
-    """The dtype that torch gives a tensor made of a number: bool, int64, float32 or complex64."""
+def kind(c: Context, value: Value) -> str:
+    """The dtype that torch gives a tensor made of a number."""
     if isinstance(value, Tensor):
-        return DEFAULTS[category(value.dtype)] if value.dtype else "float32"
-    return promote((value,)) or "bool"  # promotion passes over conditions on sizes, which are bools
+        return DEFAULTS[c.floats][category(value.dtype)] if value.dtype else c.floats
+    return promote((value,), c.floats) or "bool"  # promotion passes over conditions on sizes, which are bools
 
 
 def at_least_0(c: Context, dim: Any, name: str) -> Dim:
@@ -48,12 +48,12 @@ def sizes(c: Context, size: tuple[Size, ...]) -> Shape:
 
 def zeros(c: Context, *size: Size, dtype: str | None = None) -> Tensor:
     """`*n -> [*n]`"""
-    return Tensor(sizes(c, size), dtype or "float32")
+    return Tensor(sizes(c, size), dtype or c.floats)
 
 
 def empty(c: Context, *size: Size, dtype: str | None = None, memory_format: str | None = None) -> Tensor:
     """`*n -> [*n]`"""
-    result = Tensor(sizes(c, size), dtype or "float32")
+    result = Tensor(sizes(c, size), dtype or c.floats)
     return in_format(c, result, memory_format)
 
 
@@ -69,7 +69,7 @@ def in_format(c: Context, result: Tensor, memory_format: str | None) -> Tensor:
 
 def full(c: Context, size: Shape, fill_value: Value, dtype: str | None = None) -> Tensor:
     """`*n -> [*n]`, of the dtype that the value has"""
-    return Tensor(sizes(c, (size,)), dtype or kind(fill_value))
+    return Tensor(sizes(c, (size,)), dtype or kind(c, fill_value))
 
 
 def randint(
@@ -95,7 +95,7 @@ def empty_strided(c: Context, size: Shape, stride: Shape, dtype: str | None = No
     if len(size) != len(stride):
         c.refuse(f"there are {len(stride)} strides for {len(size)} sizes")
     shape = sizes(c, (size,))
-    return Tensor(shape, dtype or "float32", tuple(at_least_0(c, step, "stride") for step in stride))
+    return Tensor(shape, dtype or c.floats, tuple(at_least_0(c, step, "stride") for step in stride))
 
 
 def empty_permuted(
@@ -107,7 +107,7 @@ def empty_permuted(
     shape = sizes(c, (size,))
     strides = contiguous_strides(tuple(shape[i] for i in physical_layout))
     of_axis = dict(zip(physical_layout, strides, strict=True))
-    return Tensor(shape, dtype or "float32", tuple(of_axis[i] for i in range(len(shape))))
+    return Tensor(shape, dtype or c.floats, tuple(of_axis[i] for i in range(len(shape))))
 
 
 def new_zeros(c: Context, input: Tensor, *size: Size, dtype: str | None = None) -> Tensor:
@@ -190,11 +190,11 @@ def _nested(c: Context, data: Value) -> tuple[Shape, list[Value]]:
 def _joint(c: Context, numbers: list[Value]) -> str | None:
     """Returns the widest dtype of these numbers, and float32 where there are no numbers."""
     if not numbers:
-        return "float32"
+        return c.floats
     if any(isinstance(n, Tensor) and n.dtype is None for n in numbers):
         return None
-    scalars = [Tensor((), n.dtype if isinstance(n, Tensor) else kind(n)) for n in numbers]
-    return promote(scalars)
+    scalars = [Tensor((), n.dtype if isinstance(n, Tensor) else kind(c, n)) for n in numbers]
+    return promote(scalars, c.floats)
 
 
 def arange(c: Context, start: Any = 0, end: Any = None, step: Any = 1, dtype: str | None = None) -> Tensor:
@@ -203,7 +203,7 @@ def arange(c: Context, start: Any = 0, end: Any = None, step: Any = 1, dtype: st
         start, end = 0, start
     bounds = (start, end, step)
     start, end, step = (_whole(n) for n in bounds)
-    dtype = dtype or ("int64" if all(kind(n) in ("int64", "bool") for n in bounds) else "float32")
+    dtype = dtype or ("int64" if all(kind(c, n) in ("int64", "bool") for n in bounds) else c.floats)
     if any(isinstance(n, Number | Tensor) for n in (start, end, step)):
         up, down = less(0, step), less(step, 0)
         forth, back = less(start, end, or_equal=True), less(end, start, or_equal=True)
@@ -232,13 +232,13 @@ def inclusive_range(c: Context, start: Any, end: Any, step: Any = 1, dtype: str 
         length = end - start
         same_way = any_of((all_of((gt(step, 0), ge(length, 0))), all_of((lt(step, 0), le(length, 0)))))
         c.require(same_way, f"{end} cannot be reached from {start} by {step}")
-        return Tensor((length // (1 if step == 0 else step) + 1,), dtype or "float32")
+        return Tensor((length // (1 if step == 0 else step) + 1,), dtype or c.floats)
     if all(isinstance(n, int | float) for n in (start, end, step)):
         if step == 0 or (end - start) * step < 0:
             c.refuse(f"{end} cannot be reached from {start} by {step}")
-        return Tensor((int((end - start) / step + 1),), dtype or "float32")
+        return Tensor((int((end - start) / step + 1),), dtype or c.floats)
     c.approximate("how many numbers there are in a range of floats and sizes is not followed", "accept")
-    return Tensor((c.fresh("range", 1, None),), dtype or "float32")
+    return Tensor((c.fresh("range", 1, None),), dtype or c.floats)
 
 
 def shape_as_tensor(c: Context, input: Tensor) -> Tensor:
@@ -254,7 +254,7 @@ def dim_arange(c: Context, like: Tensor, dim: int) -> Tensor:
 
 def dep_token(c: Context, dtype: str | None = None, memory_format: str | None = None) -> Tensor:
     """`-> []`, which assertions are tied to"""
-    return Tensor((), dtype or "float32")
+    return Tensor((), dtype or c.floats)
 
 
 def linspace(
@@ -267,7 +267,8 @@ def linspace(
     for bound in (start, end):
         if isinstance(bound, Tensor):
             rank_is(c, bound, "an end of linspace", 0)
-    found = "complex64" if "complex64" in (kind(start), kind(end)) else "float32"
+    complexes = DEFAULTS[c.floats][3]
+    found = complexes if complexes in (kind(c, start), kind(c, end)) else c.floats
     size = at_least_0(c, steps, "steps")
     if dtype in ("bool", "uint16", "uint32", "uint64"):
         c.require(le(size, 1), f"linspace does not take {dtype}", NotImplementedError)
@@ -276,7 +277,7 @@ def linspace(
 
 def scalar_tensor(c: Context, s: Value, dtype: str | None = None) -> Tensor:
     """`-> []`, of floats where no dtype is given"""
-    return Tensor((), dtype or "float32")
+    return Tensor((), dtype or c.floats)
 
 
 def window(
@@ -284,7 +285,7 @@ def window(
     dtype: str | None = None,
 ) -> Tensor:
     """`n -> [n]`"""
-    return Tensor((at_least_0(c, window_length, "window_length"),), dtype or "float32")
+    return Tensor((at_least_0(c, window_length, "window_length"),), dtype or c.floats)
 
 
 def randperm(c: Context, n: Any, dtype: str | None = None) -> Tensor:
@@ -298,7 +299,7 @@ def randperm(c: Context, n: Any, dtype: str | None = None) -> Tensor:
 def eye(c: Context, n: Any, m: Any = None, dtype: str | None = None) -> Tensor:
     """`n, m -> [n, m]`, where a missing m is n"""
     rows = at_least_0(c, n, "n")
-    return Tensor((rows, rows if m is None else at_least_0(c, m, "m")), dtype or "float32")
+    return Tensor((rows, rows if m is None else at_least_0(c, m, "m")), dtype or c.floats)
 
 
 def tril(c: Context, input: Tensor, diagonal: Any = 0) -> Tensor:

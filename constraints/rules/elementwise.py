@@ -63,7 +63,7 @@ def apply_law(c: Context, law: str, dtype: str | None, operation: str = "the ope
         case "x":
             c.refuse(f"{operation} does not take {dtype}", dtype_error(c, operation, dtype))
         case "f":
-            return "float32"
+            return c.floats
         case "b":
             return "bool"
         case "i":
@@ -273,7 +273,7 @@ def pointwise(c: Context, law: str, *operands: Value, operation: str = "the oper
 
 def _promoted(c: Context, operands: Sequence[Value], operation: str) -> str | None:
     """Returns the dtype of the operands together; None where it is not known."""
-    dtype = promote(operands, COMPLEX_SINCE_2_14 if c.since(2, 14) else COMPLEX_OF)
+    dtype = promote(operands, c.floats, COMPLEX_SINCE_2_14 if c.since(2, 14) else COMPLEX_OF)
     if dtype != "bcomplex32":
         return dtype
     c.approximate(f"{operation} may not take complex numbers as short as bfloat16", "accept")
@@ -445,7 +445,7 @@ def pow(c: Context, input: Value, exponent: Value) -> Value:
     """[*a], [*b] -> [*broadcast(a, b)]; an integer has no negative integer power."""
     if not isinstance(input, Tensor) and not isinstance(exponent, Tensor):
         return on_numbers(c, "pow", input, exponent)
-    dtype = promote((input,))
+    dtype = promote((input,), c.floats)
     if isinstance(exponent, int) and exponent < 0 and dtype is not None and category(dtype) < 2:
         c.refuse("integers to negative integer powers are not allowed")
     return pointwise(c, "x===" if isinstance(exponent, Tensor) else "====", input, exponent, operation="pow")
@@ -508,7 +508,7 @@ def where(c: Context, condition: Tensor, input: Value = None, other: Value = Non
         c.refuse(f"where takes a boolean condition, not {condition.dtype}")
     values = (input, other)
     shape = broadcast(c, *(o.shape for o in (condition, *values) if isinstance(o, Tensor)))
-    return Tensor(shape, promote(values), pointwise_layout(c, (condition, *values), shape))
+    return Tensor(shape, promote(values, c.floats), pointwise_layout(c, (condition, *values), shape))
 
 
 def clamp(c: Context, input: Tensor, min: Value = None, max: Value = None) -> Tensor:
@@ -745,7 +745,7 @@ TENSOR_TYPES: Final[Mapping[str, str]] = MappingProxyType(
     {f"{name.capitalize()}Tensor": dtype for name, dtype in CONVERSIONS.items() if name[0] != "c"}
     | {f"Complex{name}Tensor": f"complex{n}" for name, n in (("Half", 32), ("Float", 64), ("Double", 128))}
     | {f"UInt{n}Tensor": f"uint{n}" for n in (16, 32, 64)}
-    | {"BFloat16Tensor": "bfloat16", "CharTensor": "int8", "Tensor": "float32"}
+    | {"BFloat16Tensor": "bfloat16", "CharTensor": "int8"}
 )
 """The dtypes of torch's types of tensors, by their names."""
 CHANNELS_LAST: Final[Mapping[str, tuple[int, ...]]] = MappingProxyType(
@@ -822,7 +822,7 @@ def type(c: Context, input: Tensor, dtype: str | None = None, non_blocking: Valu
     if dtype is None:
         return next((f"torch.{name}" for name, kind in TENSOR_TYPES.items() if kind == input.dtype), Dyn)
     name = dtype.rpartition(".")[2].rstrip("'>")  # a dtype, `torch.DoubleTensor`, `<class 'torch.Tensor'>`
-    found = TENSOR_TYPES.get(name, name)
+    found = c.floats if name == "Tensor" else TENSOR_TYPES.get(name, name)
     if found not in DTYPES:
         c.refuse(f"invalid type: {dtype!r}", ValueError)
     return convert(c, input, found)

@@ -110,7 +110,7 @@ def normal(
     one number, torch takes one for each element of the `out=`.
     """
     if isinstance(size, tuple):
-        return Tensor(sizes(c, size), dtype or "float32")
+        return Tensor(sizes(c, size), dtype or c.floats)
     tensors = [t for t in (mean, std) if isinstance(t, Tensor)]
     shapes = [t.shape for t in tensors]
     if out is not None and not isinstance(std, Tensor):

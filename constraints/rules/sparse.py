@@ -32,7 +32,7 @@ def sparse_coo_tensor(
     Of a size alone, where elements are often given, nothing is stored.
     """
     if values is None and isinstance(size if indices is None else indices, tuple):
-        return Tensor(sizes(c, (size if indices is None else indices,)), dtype or "float32", Layout.COO)
+        return Tensor(sizes(c, (size if indices is None else indices,)), dtype or c.floats, Layout.COO)
     if not isinstance(indices, Tensor) or not isinstance(values, Tensor):
         raise BadCall("sparse tensors are made of tensors")
     rank_is(c, indices, "indices", 2)

@@ -13,6 +13,7 @@ from ..terms.dims import Dim, maximum, minimum
 from ..terms.formula import all_of, any_of, eq, ge, le
 from .common import (
     ABSENT,
+    DEFAULTS,
     at_least_as_great,
     axis,
     category,
@@ -31,16 +32,18 @@ COMPLEX = {"float16": "complex32", "float32": "complex64", "float64": "complex12
 REAL = {name: dtype for dtype, name in COMPLEX.items()}
 
 
-def to_complex(dtype: str | None) -> str | None:
-    """The complex dtype of a transform's result: integers count as float32."""
+def to_complex(c: Context, dtype: str | None) -> str | None:
+    """The complex dtype of a transform's result: integers count as floats."""
     if dtype is None or category(dtype) == 3:
         return dtype
-    return COMPLEX.get(dtype, "complex64")
+    if category(dtype) < 2 and c.floats not in COMPLEX:
+        c.approximate(f"whether transforms take integers as {c.floats} is not followed", "accept")
+    return COMPLEX.get(dtype) or DEFAULTS[c.floats][3]
 
 
-def to_real(dtype: str | None) -> str | None:
+def to_real(c: Context, dtype: str | None) -> str | None:
     """The real dtype of an inverse transform's result."""
-    found = to_complex(dtype)
+    found = to_complex(c, dtype)
     return None if found is None else REAL[found]
 
 
@@ -97,7 +100,7 @@ def transformed(
     for i, n in enumerate(input.shape):
         if i not in dims:
             c.require(any_of((nothing, ge(n, 1))), f"MKL transforms no empty tensor ({input})")
-    dtype = to_real(input.dtype) if kind == DOUBLED else to_complex(input.dtype)
+    dtype = to_real(c, input.dtype) if kind == DOUBLED else to_complex(c, input.dtype)
     return Tensor(tuple(shape), dtype, _layout(c, resized, tuple(shape), dims, ordered))
 
 
@@ -240,16 +243,16 @@ def fftshift(c: Context, input: Tensor, dim: Any = None) -> Tensor:
 
 def fftfreq(c: Context, n: Any, d: float = 1.0, dtype: str | None = None) -> Tensor:
     """`n -> [n]`"""
-    return Tensor((at_least_0(c, n, "n"),), dtype or "float32")
+    return Tensor((at_least_0(c, n, "n"),), dtype or c.floats)
 
 
 def rfftfreq(c: Context, n: Any, d: float = 1.0, dtype: str | None = None) -> Tensor:
     """`n -> [n/2 + 1]`, where n/2 is rounded towards 0: from -3 on that is a size."""
     if isinstance(n, Number | Tensor) or c.at_least(n, 0):
-        return Tensor((at_least_0(c, n, "n") // 2 + 1,), dtype or "float32")
+        return Tensor((at_least_0(c, n, "n") // 2 + 1,), dtype or c.floats)
     c.require(ge(n, -3), f"n must be at least -3, not {n}")
     half = maximum(n // 2, 0) + minimum((n + 1) // 2, 0)
-    return Tensor((half + 1,), dtype or "float32")
+    return Tensor((half + 1,), dtype or c.floats)
 
 
 # --- frames of a signal ----------------------------------------------------------------------------------
@@ -321,10 +324,10 @@ def stft(
     bins = n_fft if is_complex or onesided is False else n_fft // 2 + 1
     count = windows(length, frame, hop)
     strides = (bins * count, 1, bins)[-1 - input.rank :]
-    dtype = to_complex(values)
+    dtype = to_complex(c, values)
     shape = (*batch, bins, count)
     if return_complex is False:
-        return Tensor((*shape, 2), to_real(values), (*(2 * s for s in strides), 1))
+        return Tensor((*shape, 2), to_real(c, values), (*(2 * s for s in strides), 1))
     return Tensor(shape, dtype, strides)
 
 
@@ -379,7 +382,7 @@ def istft(
     )
     if window is not None and (not center or le(2 * hop, win) is not True):
         c.approximate("whether the windows vanish together is a matter of their values", "accept")
-    dtype = input.dtype if return_complex else to_real(input.dtype)
+    dtype = input.dtype if return_complex else to_real(c, input.dtype)
     return Tensor((*batch, end - start), dtype)
 
 
@@ -394,7 +397,7 @@ def view_as_real(c: Context, input: Tensor) -> Tensor:
     layout = Layout.UNKNOWN if strides is None else (*(2 * s for s in strides), 1)
     shape: Shape = (*input.shape, 2)
     contiguous = is_contiguous(input)
-    return Tensor(shape, to_real(input.dtype), Layout.CONTIGUOUS if contiguous else layout)
+    return Tensor(shape, to_real(c, input.dtype), Layout.CONTIGUOUS if contiguous else layout)
 
 
 def view_as_complex(c: Context, input: Tensor) -> Tensor:
@@ -406,7 +409,7 @@ def view_as_complex(c: Context, input: Tensor) -> Tensor:
     if not input.shape:
         c.refuse("input must have a last dimension of 2")
     c.require(eq(input.shape[-1], 2), f"the last dimension must be 2, not {input.shape[-1]}")
-    shape, dtype = input.shape[:-1], to_complex(input.dtype)
+    shape, dtype = input.shape[:-1], to_complex(c, input.dtype)
     strides = strides_of(input)
     if strides is None:
         c.approximate("the strides of a tensor that is viewed as complex are not known", "accept")

@@ -45,6 +45,7 @@ from ..recording.record import Recording
 from ..recording.subject import Assignment, Subject
 from ..summaries.plans import Plans
 from ..values.numbers import Size
+from ..values.real_tensors import default_dtype
 from ..values.symbolic import Sizes
 from .tensor_types import claim_text
 
@@ -265,7 +266,7 @@ class ShapeTracer(fx.Tracer):
 
     def __init__(self, spec: Spec, rules: Rules, oracle: Oracle, **options: Any) -> None:
         super().__init__(**options)
-        self.spec, self.rules, self.oracle = spec, rules.of_release(INSTALLED), oracle
+        self.spec, self.rules, self.oracle = spec, rules.of_torch(INSTALLED, default_dtype()), oracle
 
     def trace_all(self, target: Callable[..., Any]) -> TracedPath:
         """Returns the graph, and the decisions on the path. Raises TargetError where it cannot be traced."""

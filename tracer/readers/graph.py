@@ -66,6 +66,8 @@ class Traced:
     """Limits of the trace, in words, on sizes that the spec does not mention."""
     release: Release | None = None
     """The release of torch that made the trace, None for the newest that is known."""
+    floats: str = "float32"
+    """The dtype of floats for which the trace names none."""
     device: str = "cpu"
     """The type of the device that its tensors are on; nothing where there are several."""
 
@@ -121,6 +123,7 @@ def retype(traced: Traced, spec: Spec) -> Traced:
         baked=fitting.baked,
         device=traced.device,
         release=traced.release,
+        floats=traced.floats,
     )
 
 
@@ -135,7 +138,7 @@ def system(traced: Traced, rules: Rules, spec: Spec | None = None, device: str |
         traced = retype(traced, spec)
     limits = frozenset(limit.formula for limit in traced.limits)
     operators = {node.op for node in traced.program.nodes}
-    rules = _careful(rules, _asserts(limits), operators).of_release(traced.release)
+    rules = _careful(rules, _asserts(limits), operators).of_torch(traced.release, traced.floats)
     said = generate(
         traced.program,
         rules,

@@ -108,7 +108,7 @@ class Lowering(RealTensors):
             if isinstance(written, SymbolicTensor):
                 written.value, written.ref = value, ref
                 return written
-            dtype = value.dtype if value is not Dyn and value.dtype else "float32"
+            dtype = value.dtype if value is not Dyn and value.dtype else self.generator.floats
             return SymbolicTensor(self, value, ref, getattr(torch, dtype), op in OWNING, op in PLAIN)
         if isinstance(value, tuple):
             several = isinstance(written, list | tuple) and len(written) == len(value)

@@ -105,6 +105,7 @@ class Operators(WritingRun):
         self._filters, self._warns = [*warnings.filters], _handling_of_warnings()
         """The handling of warnings when the run begins."""
         self.attributes: set[str] = set()
+        self.default_dtype = torch.get_default_dtype()
         self.spelt_out = assigned.plans.spelt_out
         """The sites where star arguments are written one by one."""
         self.spread: Spread | None = None
@@ -215,6 +216,8 @@ class Operators(WritingRun):
             self.raise_stopped()
         if self._made and time.monotonic() > self.until:  # its own branches ask for no size any more
             self.end(f"the budget ran out, after {len(self._made)} branches")
+        if torch.get_default_dtype() is not self.default_dtype:
+            self.give_up("the program changes the default dtype")
         if self.spread is not None:
             self.spread = self.spread.after(spelling, args, kwargs, caller())
 

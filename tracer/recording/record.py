@@ -50,6 +50,7 @@ from ..summaries.plans import NotSummarised, Plans
 from ..values.keys import is_of_size
 from ..values.numbers import Size
 from ..values.random import DRAWN, UNSEEN, drawn_by_python
+from ..values.real_tensors import default_dtype
 from ..values.sequences import SEVERAL, Repeated, physical
 from ..values.symbolic import Sizes, SymbolicTensor
 from .binding import NotCallable, bind
@@ -90,7 +91,7 @@ def record(
     without it, that of the target's tensors.
     """
     bind(target, spec.inputs, lambda declared: declared)
-    rules, held = rules.of_release(INSTALLED), held or Held(target)
+    rules, held = rules.of_torch(INSTALLED, default_dtype()), held or Held(target)
     with surroundings_kept(), held.lent(copied=False) as lent, contextlib.ExitStack() as rebound:
         system = _recorded(
             target, spec, rules, oracle, held, lent, rebound,

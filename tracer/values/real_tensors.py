@@ -25,6 +25,11 @@ def dtype_name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
+def default_dtype() -> str:
+    """Returns the dtype of floats for which the program names none."""
+    return dtype_name(torch.get_default_dtype())
+
+
 def value_of(tensor: torch.Tensor) -> Tensor:
     """Returns a real tensor as a value for rules."""
     strided, shape = tensor.layout is _STRIDED, tuple(tensor.shape)

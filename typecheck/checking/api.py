@@ -118,7 +118,7 @@ def examine(
     clock = Clock(progress or _silent, budget_s)
     rules = default_rules() if rules is None else rules
     asked = question(target, inputs, assume, clock, replay=replay, rules=rules, ways=ways, device=device)
-    rules = rules.of_release(asked.source.release)
+    rules = rules.of_torch(asked.source.release, asked.source.floats)
     found, source, spec, oracle, system, changed = (
         asked.target, asked.source, asked.spec, asked.oracle, asked.system, asked.changed,
     )  # fmt: skip
@@ -152,7 +152,12 @@ class ReadTarget:
 
     @property
     def recorded(self) -> Recorded:
-        """Returns the question in a form that can be sent elsewhere to be decided."""
+        """Returns the question in a form that can be sent elsewhere to be decided. Raises TargetError for a
+        program with another default dtype than float32, which that form does not name.
+        """
+        if (floats := self.source.floats) != "float32":
+            told = f"a program with the default dtype {floats} cannot be decided elsewhere"
+            raise TargetError(told, "check it here")
         return Recorded(self.source.spec, self.system, tuple(self.changed))
 
 

@@ -28,6 +28,8 @@ class Source(Protocol):
     spec: Spec
     release: Release | None
     """The release of torch that runs the program; None where it is not known."""
+    floats: str
+    """The dtype of floats for which the program names none."""
 
     def system(self, rules: Rules, oracle: DomainOracle, clock: Clock) -> tuple[System, list[str]]:
         """All that the program asks of its inputs, and the attributes that a run of it assigns."""
@@ -41,10 +43,11 @@ class PythonSource:
 
     def __init__(self, target: Target, spec: Spec, ways: float | None, device: str | None) -> None:
         from ...tracer.host.operators import INSTALLED
+        from ...tracer.values.real_tensors import default_dtype
 
         self.target, self.spec, self.ways, self.device = target.value, spec, ways, device
         self._replayer = Replayer(self.target, spec)
-        self.release = INSTALLED
+        self.release, self.floats = INSTALLED, default_dtype()
 
     def system(self, rules: Rules, oracle: DomainOracle, clock: Clock) -> tuple[System, list[str]]:
         from ...tracer.readers.fx import listen
@@ -86,6 +89,7 @@ class TracedSource:
         if spec is None and assume:
             spec = parse_spec(write_spec(self.traced.spec), assume)
         self.spec, self.release = spec or self.traced.spec, self.traced.release
+        self.floats = self.traced.floats
 
     def system(self, rules: Rules, oracle: DomainOracle, clock: Clock) -> tuple[System, list[str]]:
         self.rules = rules
@@ -119,8 +123,9 @@ def _read(target: Target) -> Traced:
 
             return pt2.read(target.value)
         from ...tracer.readers import export
+        from ...tracer.values.real_tensors import default_dtype
 
-        return export.read(target.value)
+        return replace(export.read(target.value), floats=default_dtype())
     except OSError as error:
         raise TargetError(f"{target.name} cannot be read: {error.strerror}") from None
     except (ArchiveError, GraphError) as error:

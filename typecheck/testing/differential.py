@@ -171,7 +171,7 @@ def run_rule(
         return evaluated(dim, values)
 
     generator = Generator(
-        rules.of_release(INSTALLED),
+        rules.of_torch(INSTALLED),
         domain,
         count=lambda dim: answer(dim, evaluate),
         chooser=lambda formula: answer(formula, holds),
