@@ -621,6 +621,12 @@ class Generator:
     def floats(self) -> str:
         return self.rules.floats
 
+    def makes_floats(self, dtype: str) -> None:
+        """Applies the rules with another default dtype from now on. The answers before are not used again."""
+        self.rules = self.rules.of_torch(self.rules.release, dtype)
+        self.known.answered.clear()
+        self.known.repeated.clear()
+
     def unchecked(self, formula: Formula) -> None:
         self._unchecked = any_of((self._unchecked, formula))
 

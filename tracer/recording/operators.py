@@ -31,6 +31,7 @@ from ..host.operators import OpOverload, declared_results, qualified_name, schem
 from ..patches import autocast
 from ..values import listed
 from ..values.numbers import Size
+from ..values.real_tensors import dtype_name
 from ..values.sequences import counted, joined
 from ..values.symbolic import OPERATOR_ATTRIBUTES, QUESTIONS, SymbolicTensor, Within, answer, bound
 from .effects import WritingRun, other_sizes
@@ -217,7 +218,8 @@ class Operators(WritingRun):
         if self._made and time.monotonic() > self.until:  # its own branches ask for no size any more
             self.end(f"the budget ran out, after {len(self._made)} branches")
         if torch.get_default_dtype() is not self.default_dtype:
-            self.give_up("the program changes the default dtype")
+            self.default_dtype = torch.get_default_dtype()
+            self.generator.makes_floats(dtype_name(self.default_dtype))
         if self.spread is not None:
             self.spread = self.spread.after(spelling, args, kwargs, caller())
 
