@@ -11,6 +11,7 @@ from __future__ import annotations
 import builtins
 import math
 import operator
+import sys
 from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, MethodType
 from typing import Any, Final
 
@@ -29,8 +30,10 @@ from .stand_ins import TYPES, TypeStandIn
 def is_programs(error: Exception) -> bool:
     """Returns whether an eager run that takes this path raises the error, too."""
     trace = innermost(error)
-    if trace is None or isinstance(error, _OF_THE_MACHINE) or is_of_rules(trace.tb_frame.f_code.co_filename):
+    if trace is None or isinstance(error, _OF_THE_MACHINE):
         return False
+    if is_of_rules(file := trace.tb_frame.f_code.co_filename) or file.endswith(".pyx"):
+        return False  # compiled code of NumPy's may refuse a stand-in
     if is_refusal(error):
         return True
     if isinstance(error, AttributeError):
@@ -75,8 +78,12 @@ _OF_TYPES: Final = TypeError, RuntimeError
 def _is_of_values(error: Exception) -> bool:
     """Returns whether C code raised the error for what a value is.
 
-    Python makes a RuntimeError of a StopIteration that leaves a generator.
+    Python makes a RuntimeError of a StopIteration that leaves a generator. NumPy refuses stand-ins as values.
     """
+    trace = innermost(error)
+    operation = failed(trace) if trace is not None else None
+    if operation is not None and _is_of_numpy(operation.function) and not _is_plain(operation.args or ()):
+        return False
     return isinstance(error, REFUSALS) and (
         not isinstance(error, _OF_TYPES) or isinstance(error.__cause__, StopIteration)
     )
@@ -86,13 +93,22 @@ def _lacks_attribute(error: AttributeError) -> bool:
     """Returns whether an object of the type that the program sees has no such attribute, either."""
     kind = type(error.obj)
     if kind in TYPES:
-        return error.name is not None and not hasattr(TYPES[kind], error.name)
+        numpy = sys.modules.get("numpy") if kind in (Size, Real) else None  # numbers with more attributes
+        kinds = (TYPES[kind], *((numpy.int64, numpy.float64) if numpy else ()))
+        return error.name is not None and not any(hasattr(seen, error.name) for seen in kinds)
     if isinstance(error.obj, torch.Tensor):
         return error.name is not None and not hasattr(torch.Tensor, error.name)
     return error.name is not None and not _is_stand_in(error.obj)
 
 
 # ---- errors of C code
+
+
+def _is_of_numpy(function: Any) -> bool:
+    """Returns whether a function of C code, or the object that it is a method of, is one of NumPy's."""
+    owner = getattr(function, "__self__", None)
+    home = type(owner).__module__ if owner is not None else getattr(function, "__module__", None)
+    return (home or "").startswith("numpy")
 
 
 def _fails_anyway(error: Exception) -> bool:

@@ -217,11 +217,19 @@ def with_tensors(run: Recorder, op: str, args: tuple[Any, ...]) -> tuple[Any, ..
     if place is None or len(args) <= place:
         return args
     given = args[place]
+    if op in ("getitem", "setitem"):
+        given = tuple(map(_indices, given)) if type(given) is tuple else _indices(given)
     if isinstance(given, Sequence) and not isinstance(given, tuple | list | range | str | bytes):
         given = [*given]  # a deque, or an array of Python's
     if type(given) is tuple:
         return (*args[:place], tuple(as_tensor(run, part) for part in given), *args[place + 1 :])
     return (*args[:place], as_tensor(run, given), *args[place + 1 :])
+
+
+def _indices(index: Any) -> Any:
+    """Returns an index; in place of an array of NumPy's with sizes, the list of its elements."""
+    into = getattr(index, "lowered", None)
+    return index if into is None or isinstance(index, torch.Tensor) else into()
 
 
 TAKING: Final[Mapping[str, int]] = {"tensor": 0, "as_tensor": 0, "new_tensor": 1, "getitem": 1, "setitem": 1}
