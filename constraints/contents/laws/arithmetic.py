@@ -15,7 +15,7 @@ from ...ir.language import UNTRACKED, Affine, Elements, Piece, Pieces, Ratio, Sh
 from ...terms.dims import Dim, Term, ceildiv, maximum, minimum, substitute
 from ...terms.formula import Formula, all_of, any_of, ge, negate
 from ..cycles import is_run, modulo, two_ends
-from ..dtypes import DIGITS, INTEGRAL, SINGLE, SMALL, WHOLE, limits
+from ..dtypes import DIGITS, GREATEST_HALF, INTEGRAL, SINGLE, SMALL, WHOLE, limits
 from ..functions import (
     AtLeast,
     Reach,
@@ -33,7 +33,7 @@ from ..functions import (
     symbol_of,
     without,
 )
-from ..values import constant, is_data, is_float, of, pieces_of, scaled
+from ..values import constant, is_data, is_float, of, pieces_of, scaled, unrounded
 from .calls import Law, NamedCall, of_number
 from .images import chosen_where
 
@@ -695,6 +695,7 @@ def cast(call: NamedCall) -> Elements | Pieces:
     if pieces is None or call.result.dtype not in INTEGRAL:
         return elements if pieces is None else pieces
     if not _has_fractions(pieces):
+        pieces = divided(pieces, partial(unrounded, at_least=call.at_least)) or pieces
         return replace(pieces, roundings=0, slack=pieces.slack or pieces.roundings > 0)
     input = structs.replace(call.input, elements=pieces)
     return truncated(replace(call, named={**call.named, "input": input}))
@@ -722,10 +723,6 @@ def _out_of_halves(pieces: Pieces, call: NamedCall) -> Pieces | None:
     kept = [part for part in split if part.term is not None]
     found = gathered(kept, unknown, pieces.by_data, pieces.roundings, pieces.slack)
     return found and replace(found, and_data=pieces.and_data)
-
-
-GREATEST_HALF: Final = 65519
-"""A greater number, rounded to a half, is infinite."""
 
 
 def truncated(call: NamedCall) -> Elements | Pieces:

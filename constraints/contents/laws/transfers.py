@@ -9,6 +9,7 @@ Elements that come from the user's data carry nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from ...ir.language import UNTRACKED, Affine, Elements, Pieces, Tensor
 from ...terms.dims import maximum, minimum
@@ -89,6 +90,10 @@ from .moves import (
 )
 from .reductions import contracted, extreme_of, products, running_products, running_sums, sums
 
+CONVERTING: Final = frozenset((*CASTS, "full", "full_like", "new_full"))
+"""Operators that round each number once, to the nearest float."""
+ADDING: Final = frozenset("add sub rsub mul neg".split())
+"""Operators that do so with what they compute from floats, after they have rounded other operands."""
 LAWS: Mapping[str, Law] = {
     # makers
     "arange": arange,
@@ -200,7 +205,15 @@ def followed(call: NamedCall, elements: Elements | Pieces, result: Tensor) -> El
         return elements
     if result.dtype in WHOLE and any(p.over != 1 for p in pieces.pieces):
         return UNTRACKED
-    held = fitted(pieces, result.dtype, call.at_least)
+    held = fitted(pieces, result.dtype, call.at_least, once=_is_rounded_once(call, result))
     if held is pieces and not isinstance(elements, Pieces):
         return elements
     return stored(held, result.shape, call.at_least)
+
+
+def _is_rounded_once(call: NamedCall, result: Tensor) -> bool | None:
+    """Returns whether each element is an exact number that is rounded once; None for other operators."""
+    if call.op not in ADDING:
+        return True if call.op in CONVERTING else None
+    operands = [value for value in call.named.values() if isinstance(value, Tensor)]
+    return call.named.get("alpha", 1) == 1 and all(t.dtype == result.dtype for t in operands)

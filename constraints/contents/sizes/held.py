@@ -7,13 +7,11 @@ from fractions import Fraction
 from typing import Final
 
 from ..computed import NotComputed, held
-from ..dtypes import DIGITS, INTEGRAL
+from ..dtypes import DIGITS, GREATEST_HALF, INTEGRAL, LARGEST_HALF
 from .lines import Bound, Ends, Line, flat, less, single
 
 INFINITY: Final = 1 << 200
 """Stands for infinity."""
-MOST_OF_HALVES: Final = 65504
-BEYOND_HALVES: Final = 65520
 
 
 def rounded(ends: Ends, dtype: str, exact: bool = True, whole: bool = False) -> Ends:
@@ -32,8 +30,8 @@ def rounded(ends: Ends, dtype: str, exact: bool = True, whole: bool = False) -> 
 
     if whole and ends.within(flat(-(1 << DIGITS[dtype])), flat(1 << DIGITS[dtype])):
         return ends
-    most = flat(MOST_OF_HALVES)
-    infinite = flat(BEYOND_HALVES)
+    most = flat(LARGEST_HALF)
+    infinite = flat(GREATEST_HALF + 1)
     if dtype == "float16" and ends.top is not None and infinite.is_below(ends.top):
         ends = replace(ends, top=flat(INFINITY))
     if dtype == "float16" and ends.bottom is not None and ends.bottom.is_below(infinite.times(-1)):
