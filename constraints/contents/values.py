@@ -338,7 +338,8 @@ def fitted(
             )
         )
         if dtype in DIGITS:
-            whole = piece.over == 1 and not pieces.roundings and not pieces.slack
+            whole = piece.over == 1 or (dtype != "float16" and is_float(piece))
+            whole = whole and not pieces.roundings and not pieces.slack
             nearest = whole and (dtype == "float16" if once is None else once)
             now = nearest and (dtype in SHORT or not piece.indices)
             floats = (now and _as_floats(piece, ends, inside, dtype, at_least)) or ()
@@ -408,10 +409,17 @@ def _doubted(piece: Piece, inside: Formula, most: int, digits: int) -> Piece:
     )
 
 
-def unrounded(piece: Piece, at_least: AtLeast) -> list[Piece]:
-    """Returns the pieces of integers that a piece of floats has, none of them in doubt where each float is
-    the nearest one to a known integer.
-    """
+def nearest_floats(pieces: Pieces | None, at_least: AtLeast) -> Pieces | None:
+    """Returns the pieces with those that have been rounded once as they are, none of them in doubt."""
+    if pieces is None or not any(p.once for p in pieces.pieces):
+        return pieces
+    parts = [part for p in pieces.pieces for part in _nearest_floats(p, at_least)]
+    unknown = any_of(p.given for p in parts if p.term is None)
+    held = gathered([*known(Pieces((*parts,)))], unknown, pieces.by_data, pieces.roundings, pieces.slack)
+    return replace(held, and_data=pieces.and_data) if held else pieces
+
+
+def _nearest_floats(piece: Piece, at_least: AtLeast) -> list[Piece]:
     ends = None if piece.term is None else corners(piece.term, piece.indices, at_least)
     if ends is None or piece.doubt is False or piece.once != (piece.term, DIGITS["float32"]):
         return [piece]

@@ -994,6 +994,16 @@ def nearest_float(p: int, digits: int) -> int:
     return (down + (2 * rest + down % 2 > unit)) * unit
 
 
+def least_rounded(bound: int, digits: int) -> int:
+    """Returns the least integer whose nearest float is at least a number: rounding keeps order."""
+    unit = 1 << max(abs(bound).bit_length() - digits + 1, 0)
+    low, high = bound - unit, bound + unit
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if nearest_float(middle, digits) >= bound else (middle + 1, high)
+    return low
+
+
 def rounded(p: Dim, digits: Dim) -> Dim:
     """Returns `nearest_float(p, digits)`. Negatives are as far from 0, and what was rounded to no more digits
     stays.

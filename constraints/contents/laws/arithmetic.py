@@ -33,7 +33,7 @@ from ..functions import (
     symbol_of,
     without,
 )
-from ..values import constant, is_data, is_float, of, pieces_of, scaled, unrounded
+from ..values import constant, is_data, is_float, nearest_floats, of, pieces_of, scaled
 from .calls import Law, NamedCall, of_number
 from .images import chosen_where
 
@@ -655,18 +655,18 @@ def _is_constant(pieces: Pieces) -> bool:
 
 
 def floored(call: NamedCall) -> Elements | Pieces:
-    found = whole(call.pieces, lambda n, d: n // d)
+    found = whole(nearest_floats(call.pieces, call.at_least), lambda n, d: n // d)
     return UNTRACKED if found is None or found.slack else found
 
 
 def ceiled(call: NamedCall) -> Elements | Pieces:
-    found = whole(call.pieces, ceildiv)
+    found = whole(nearest_floats(call.pieces, call.at_least), ceildiv)
     return UNTRACKED if found is None or found.slack else found
 
 
 def nearest(call: NamedCall) -> Elements | Pieces:
     """Returns the elements rounded half to even."""
-    pieces = call.pieces
+    pieces = nearest_floats(call.pieces, call.at_least)
     integers = call.named.get("decimals") in (0, None)
     if pieces is None or not integers or pieces.slack or pieces.roundings > 1:
         return UNTRACKED
@@ -694,8 +694,8 @@ def cast(call: NamedCall) -> Elements | Pieces:
         pieces = _out_of_halves(pieces, call)
     if pieces is None or call.result.dtype not in INTEGRAL:
         return elements if pieces is None else pieces
+    pieces = nearest_floats(pieces, call.at_least) or pieces
     if not _has_fractions(pieces):
-        pieces = divided(pieces, partial(unrounded, at_least=call.at_least)) or pieces
         return replace(pieces, roundings=0, slack=pieces.slack or pieces.roundings > 0)
     input = structs.replace(call.input, elements=pieces)
     return truncated(replace(call, named={**call.named, "input": input}))
@@ -727,7 +727,7 @@ def _out_of_halves(pieces: Pieces, call: NamedCall) -> Pieces | None:
 
 def truncated(call: NamedCall) -> Elements | Pieces:
     """Returns fractions truncated to integers, towards zero."""
-    pieces = call.pieces
+    pieces = nearest_floats(call.pieces, call.at_least)
     if pieces is None:
         return UNTRACKED
     if _is_never_negative(pieces, call):
