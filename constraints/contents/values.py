@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
@@ -111,7 +111,9 @@ def pieces_of(elements: Elements, shape: Shape) -> Pieces | None:
             return constant(numerator, denominator, roundings)
         case Pieces():
             return elements
-        case Image(piece, low, _, (("sqrt", _), ("long", _))) if low >= 0 and (found := _roots(piece)):
+        case Image(piece, low, _, (("sqrt", _), ("long", _)), others) if low >= 0 and (
+            found := _roots((piece, *others))
+        ):
             return found
         case Image(low=low, high=high, steps=steps) if any(op == "long" for op, _ in steps):
             ends = image(low, high, steps)
@@ -120,17 +122,20 @@ def pieces_of(elements: Elements, shape: Shape) -> Pieces | None:
     return None
 
 
-def _roots(piece: Piece) -> Pieces | None:
+def _roots(pieces: Iterable[Piece]) -> Pieces | None:
     """The roots of integers, rounded down: up to ROOTED they are what a float32 is cut to, as that of
     `k*k - 1` is `1/(2*k)` away from k, and floats below k lie closer together.
     """
-    ends = None if piece.term is None else corners(piece.term, piece.indices, surely)
-    if ends is None or piece.over != 1:
-        return None
-    doubt = any_of((piece.doubt, *(ge(high, ROOTED) for high in ends[1])))
-    least = math.isqrt(ROOTED if piece.doubt is False else min(piece.least, ROOTED))
-    rooted = replace(piece, term=square_root(number(piece)), doubt=doubt, least=least if doubt else 0)
-    return Pieces((rooted,))
+    rooted = []
+    for piece in pieces:
+        ends = None if piece.term is None else corners(piece.term, piece.indices, surely)
+        if ends is None or piece.over != 1:
+            return None
+        doubt = any_of((piece.doubt, *(ge(high, ROOTED) for high in ends[1])))
+        least = math.isqrt(ROOTED if piece.doubt is False else min(piece.least, ROOTED))
+        root = square_root(number(piece))
+        rooted.append(replace(piece, term=root, doubt=doubt, least=least if doubt else 0))
+    return Pieces((*rooted,))
 
 
 ROOTED: Final = 1 << 22
@@ -345,8 +350,11 @@ def fitted(
             floats = (now and _as_floats(piece, ends, inside, dtype, at_least)) or ()
             if len(floats) + len(found) > MOST_PIECES:
                 return None
-            found += floats or (_doubted(piece, inside, high, DIGITS[dtype] if nearest else 0),)
-            continue
+            if floats or dtype != "float16":
+                found += floats or (_doubted(piece, inside, high, DIGITS[dtype] if nearest else 0),)
+                continue
+            inside = all_of((inside, negate(piece.doubt)))  # others may be infinite
+            piece = replace(piece, doubt=False, least=0)
         found.append(replace(piece, given=all_of((piece.given, inside))))
         unknown.append(all_of((piece.given, negate(inside))))
     held = gathered(

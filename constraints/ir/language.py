@@ -175,6 +175,8 @@ class Image:
     high: Fraction
     steps: tuple[tuple[str, float], ...]
     """The functions, each with the number that is its other argument, or with 0."""
+    others: tuple[Piece, ...] = ()
+    """Pieces of which there are elements besides, in any order."""
 
 
 class Untracked(Enum):

@@ -47,6 +47,7 @@ SINGLES: Final[list[Program]] = [
     lambda x: table(n(x) + 1)[(one(x).float() + 1).long().clamp(max=n(x))],
     lambda x: table(1 << 25)[one(x).float().long()],
     lambda x: table(200)[one(x).float().long() % 256],
+    lambda x: table(2 * n(x) + 2)[(torch.full((2,), n(x)) * 2.0).long()],
 ]
 SHORT: Final[list[Program]] = [
     lambda x: table(n(x) + 1)[one(x).bfloat16().long()],
@@ -61,6 +62,9 @@ WIDE: Final[list[Program]] = [
     lambda x: table(n(x) + 1)[arange(-n(x), 1).float().long()],
     lambda x: table(200)[arange(n(x)).float().long().to(torch.uint8).long()],
     lambda x: table(n(x))[(arange(n(x)) // 1).float().double().long()],
+    lambda x: table(n(x))[(arange(n(x)) / 1).floor().long()],
+    lambda x: table(n(x) // 2 + 1)[(arange(n(x)) * 0.5).ceil().long()],
+    lambda x: table(n(x) // 2 + n(x) % 2)[(arange(n(x)) * (n(x) / (2 * n(x)))).long()],
 ]
 SOUND: Final[list[Program]] = [
     lambda x: table(n(x) + 1)[torch.full((3,), n(x)).float().sum().long()],
@@ -76,6 +80,11 @@ SOUND: Final[list[Program]] = [
     lambda x: table(n(x) + 1)[(arange(n(x) - 2, n(x)).float().double() + 1).long()],
     lambda x: table(n(x) + 1)[arange(n(x) - 2, n(x)).float().bfloat16().long()],
     lambda x: table(n(x) + 1)[-(-arange(n(x) - 2, n(x)).float()).long()],
+    lambda x: table(n(x) + 1)[(arange(n(x) - 2, n(x)) * 0.75).long()],
+    lambda x: table(n(x) + 1)[(arange(n(x) - 2, n(x)) / 2 + 1).floor().long()],
+    lambda x: table(n(x) + 1)[(arange(n(x) - 2, n(x)) * 0.5).half().long()],
+    lambda x: table(n(x) + 1)[((arange(n(x) - 2, n(x)).half() * 0.7) / 3).long()],
+    lambda x: table(1 << 12)[torch.stack((arange(n(x) - 2, n(x)), arange(2))).sqrt().long()],
 ]
 CASES: Final = [
     *((target, around(24, 25, 26, 27, 33)) for target in SINGLES),
@@ -107,3 +116,13 @@ def test_another_precision_is_noticed() -> None:
     report = check(lambda x: table(n(x))[one(x).half().long() - 1], "x: float32[q]", replay=False)
     single = SINGLES[3]
     assert any(report.accepts.holds(q=s) != runs(single, s, table(s)) for s in around(11, 12))
+
+
+def test_what_is_refused_anyway_is_refused_however_floats_are_rounded() -> None:
+    def target(x: Tensor) -> Tensor:
+        places = torch.arange(n(x) + 1, dtype=torch.bfloat16).long()
+        return x.scatter(0, places.reshape(-1, 1), 1.0)
+
+    report = check(target, "x: float32[q]", replay=False)
+    assert report.verdict == "refuted", report.to_text()
+    assert not any(runs(target, size) for size in (1, 2, 300))

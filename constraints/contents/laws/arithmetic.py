@@ -15,7 +15,7 @@ from ...ir.language import UNTRACKED, Affine, Elements, Piece, Pieces, Ratio, Sh
 from ...terms.dims import Dim, Term, ceildiv, maximum, minimum, substitute
 from ...terms.formula import Formula, all_of, any_of, ge, negate
 from ..cycles import is_run, modulo, two_ends
-from ..dtypes import DIGITS, GREATEST_HALF, INTEGRAL, SINGLE, SMALL, WHOLE, limits
+from ..dtypes import DIGITS, INTEGRAL, SINGLE, SMALL, WHOLE, limits
 from ..functions import (
     AtLeast,
     Reach,
@@ -703,22 +703,10 @@ def cast(call: NamedCall) -> Elements | Pieces:
 
 def _out_of_halves(pieces: Pieces, call: NamedCall) -> Pieces | None:
     """Returns the elements of halves in another dtype: integers of 64 bits have their least number in place
-    of infinity, and of another dtype that is not known. So it is where numbers in doubt may be infinite.
+    of infinity, and of another dtype that is not known.
     """
-
-    def parts(piece: Piece) -> list[Piece]:
-        if is_infinite(piece):
-            return [replace(piece, term=-(1 << 63) if call.result.dtype == "int64" else None)]
-        if piece.doubt is False:
-            return [piece]
-        ends = corners(number(piece), piece.indices, call.at_least)
-        most = GREATEST_HALF * piece.over
-        held = (all_of((ge(most, end), ge(end, -most))) for end in (*ends[0], *ends[1])) if ends else (False,)
-        finite = all_of(held)
-        doubtful = Piece(None, given=all_of((piece.given, piece.doubt, negate(finite))))
-        return [replace(piece, given=all_of((piece.given, finite))), doubtful]
-
-    split = [part for piece in pieces.pieces for part in ([piece] if piece.term is None else parts(piece))]
+    least = -(1 << 63) if call.result.dtype == "int64" else None
+    split = [replace(piece, term=least) if is_infinite(piece) else piece for piece in pieces.pieces]
     unknown = any_of(part.given for part in split if part.term is None)
     kept = [part for part in split if part.term is not None]
     found = gathered(kept, unknown, pieces.by_data, pieces.roundings, pieces.slack)
@@ -758,6 +746,9 @@ def of_fraction(law: Law) -> Law:
         if pieces is None or inside or call.result.dtype not in WHOLE | DIGITS.keys():
             return found
         doubt = any_of((ge(n, most + 1), ge(-most - 1, n)))
+        if dtype == "float16":  # it may be infinite
+            there = [replace(p, given=all_of((p.given, negate(doubt)))) for p in pieces.pieces]
+            return replace(pieces, pieces=(*there, Piece(None, given=doubt)))
         return replace(pieces, pieces=tuple(replace(p, doubt=doubt, least=most // d) for p in pieces.pieces))
 
     return of

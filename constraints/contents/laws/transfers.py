@@ -218,9 +218,9 @@ def followed(call: NamedCall, elements: Elements | Pieces, result: Tensor) -> El
 def _is_rounded_once(call: NamedCall, result: Tensor) -> bool | None:
     """Returns whether each element is an exact number that is rounded once; None for other operators."""
     operands = [value for value in call.named.values() if isinstance(value, Tensor)]
-    if call.op in SCALING:
-        numbers = [of_number(value) for value in call.named.values() if not isinstance(value, Tensor | None)]
-        return True if len(operands) == 1 and all(map(_is_power, numbers)) else None
+    numbers = [of_number(value) for value in call.named.values() if not isinstance(value, Tensor | None)]
+    if call.op in SCALING and len(operands) == 1 and all(map(_is_power, numbers)):
+        return True
     if call.op not in ADDING:
         return True if call.op in CONVERTING else None
     return call.named.get("alpha", 1) == 1 and all(t.dtype == result.dtype for t in operands)

@@ -69,6 +69,9 @@ def wrapped(ends: Ends, dtype: str) -> Ends:
     below = far.high is not None and far.high.is_below(flat(most))
     top = ends.top if below and ends.top is not None and flat(least).is_below(ends.top) else None
     bottom = ends.bottom if above and ends.bottom is not None and ends.bottom.is_below(flat(most)) else None
+    if ends.top is not None and ends.high is not None and far.high is not None:
+        once = flat(most + 1).is_below(ends.top) and far.high.is_below(flat(most + (1 << bits)))
+        bottom = far.high.plus(flat(-(1 << bits))) if once else bottom
     high = less(flat(most), ends.high) if ends.natural else flat(most)  # what wraps becomes less
     return replace(ends, low=flat(least), high=high, top=top, bottom=bottom)
 
