@@ -16,7 +16,7 @@ from typing import Final
 
 from ..constraints.ir.program import Origin
 from ..constraints.ir.system import Condition, Path, System
-from ..constraints.terms.dims import Apply, Atom, Dim, Symbol, coefficients
+from ..constraints.terms.dims import LARGEST_FLOAT, Apply, Atom, Dim, Symbol, coefficients
 from ..constraints.terms.formula import And, Compare, Formula, Or, free_symbols, implies, negate
 from .second_opinion import OpinionQuestion, is_linear
 
@@ -149,6 +149,7 @@ class _SmtWriter:
         self.roots: list[str] = []
         self.definitions: list[str] = []
         self._root_of: dict[Dim, str] = {}
+        self._float_of: dict[Atom, str] = {}
 
     def formula(self, formula: Formula) -> str:
         match formula:
@@ -181,6 +182,8 @@ class _SmtWriter:
         assert isinstance(atom, Apply)
         if atom.op == "isqrt":
             return self._root(atom.args[0])
+        if atom.op == "rounded":
+            return self._rounded(atom)
         args = [self.dim(arg) for arg in atom.args]
         if atom.op in ("min", "max"):
             found, sign = args[0], "<=" if atom.op == "min" else ">="
@@ -203,6 +206,26 @@ class _SmtWriter:
             within = f"(and (>= {r} 0) (<= (* {r} {r}) {text}) (< {text} (* (+ {r} 1) (+ {r} 1))))"
             self.definitions.append(f"(ite (>= {text} 0) {within} (= {r} 0))")
         return self._root_of[p]
+
+    def _rounded(self, atom: Apply) -> str:
+        """Returns the name of the r = 2**k*q with |p - r| <= 2**k/2, where q is even of two, for the k with
+        2**(digits + k - 1) < |p| <= 2**(digits + k); p itself where it has no more digits, or is too large.
+        """
+        if atom not in self._float_of:
+            p, digits = self.dim(atom.args[0]), int(str(atom.args[1]))
+            number = len(self._float_of)
+            r, q, h = (f"{name}!{number}" for name in ("float", "units", "half"))
+            self._float_of[atom] = r
+            self.roots += r, q, h
+            size, off = (f"(ite (>= {n} 0) {n} (- {n}))" for n in (p, f"(- {p} {r})"))
+            known = f"(or (<= {size} {1 << digits}) (> {size} {LARGEST_FLOAT}))"
+            self.definitions.append(f"(=> {known} (= {r} {p}))")
+            for k in range(1, LARGEST_FLOAT.bit_length() - digits):
+                unit, most = 1 << k, 1 << digits + k
+                even = f"(=> (= (* 2 {off}) {unit}) (= {q} (* 2 {h})))"
+                near = f"(and (= {r} (* {unit} {q})) (<= (* 2 {off}) {unit}) {even})"
+                self.definitions.append(f"(=> (and (> (* 2 {size}) {most}) (<= {size} {most})) {near})")
+        return self._float_of[atom]
 
 
 def _number(n: int) -> str:

@@ -10,6 +10,9 @@ INTEGRAL: Final = frozenset("int8 int16 int32 int64 uint8 uint16 uint32 uint64".
 WHOLE: Final = INTEGRAL | {"bool"}
 DIGITS: Final = {"bfloat16": 8, "float16": 11, "float32": 24, "float64": 53}
 """Bits of a float's significand: integers up to 2 to that power are floats."""
+LARGEST_HALF: Final = 65504
+GREATEST_HALF: Final = 65519
+"""Integers up to this one are rounded to the largest half, greater ones to infinity."""
 SMALL: Final = 1 << 10
 """The largest number that fractions may be shifted and divided by."""
 SINGLE: Final = 1 << 22

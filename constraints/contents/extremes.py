@@ -36,7 +36,7 @@ from ..terms.formula import Formula, all_of, any_of, ge, le, negate
 from .computed import chains_of
 from .cuts import SIDES
 from .cycles import step_of
-from .dtypes import DIGITS, INTEGRAL, width
+from .dtypes import DIGITS, INTEGRAL, LARGEST_HALF, width
 from .following import with_elements
 from .functions import corners, is_infinite, known, number, symbol_of, tightest
 from .laws.calls import CASTS, MOVES
@@ -187,9 +187,6 @@ def _beside_infinity(call: PlacedCall, operand: Argument) -> Piece | None:
     if made.op not in CASTS or value.dtype not in INTEGRAL or pieces is None:
         return None
     return Piece(LARGEST_HALF) if all(_goes_on(call, p) for p in pieces.pieces) else None
-
-
-LARGEST_HALF: Final = 65504
 
 
 def _goes_on(call: PlacedCall, piece: Piece) -> bool:

@@ -24,6 +24,7 @@ from ..terms.dims import (
     lone,
     maximum,
     minimum,
+    rounded,
     square_root,
     substitute,
     symbols,
@@ -165,13 +166,15 @@ def _apply(op: str, args: tuple[Dim, ...]) -> Dim:
             return maximum(*args)
         case "isqrt":
             return square_root(*args)
+        case "rounded":
+            return rounded(*args)
     dividend, divisor = args
     return dividend // divisor
 
 
 def _is_rising(atom: Apply, names: set[str], at_least: AtLeast) -> bool:
     """Returns whether the application does not fall when an argument with an index in it rises."""
-    if atom.op in ("min", "max", "isqrt"):
+    if atom.op in ("min", "max", "isqrt", "rounded"):
         return True
     return atom.op == "//" and not symbols(atom.args[1]) & names and at_least(atom.args[1], 1)
 
@@ -420,8 +423,10 @@ def renamed(piece: Piece, taken: Collection[str] = ()) -> Piece:
 def _exchanged(piece: Piece, new: Mapping[str, Index]) -> Piece:
     if all(i.name not in new or new[i.name].name == i.name for i in piece.indices):
         return piece
-    term = substitute(number(piece), {old: symbol_of(i) for old, i in new.items()})
-    return replace(piece, term=term, indices=tuple(new.get(i.name, i) for i in piece.indices))
+    names = {old: symbol_of(i) for old, i in new.items()}
+    once = piece.once and (substitute(piece.once[0], names), piece.once[1])
+    indices = tuple(new.get(i.name, i) for i in piece.indices)
+    return replace(piece, term=substitute(number(piece), names), indices=indices, once=once)
 
 
 def symbol_of(index: Index) -> Term:

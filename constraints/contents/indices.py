@@ -13,7 +13,7 @@ from ..ir.language import Affine, Between, Context, Direction, Dots, Piece, Piec
 from ..terms.dims import Apply, Dim, Term, lone_atom
 from ..terms.formula import Formula, all_of, any_of, eq, ge, le, lt, ne, negate
 from .cycles import is_run
-from .dtypes import INTEGRAL, SINGLE
+from .dtypes import INTEGRAL
 from .functions import corners, number
 from .outcomes.ranges import below
 from .values import is_data, of, pieces_of, surely
@@ -358,8 +358,8 @@ def is_settled(c: Context, pieces: Pieces, least: Dim | None, most: Dim | None) 
 
 
 ROUGH: Final = 32
-"""Singles in doubt differ from the numbers that they are rounded from by less than one part in so many: even
-those that are rounded to 8 bits, by one in 512 each time.
+"""Numbers in doubt, which are finite, differ from those that they are rounded from by less than one part in
+so many, and 1: even those that are rounded to 8 bits, by one in 512 each time.
 """
 
 
@@ -399,9 +399,10 @@ def _require(
             below = (ge(-piece.least, e) for e in ends[0] if wraps)  # others are invalid, rounded or not
             beyond = (*below, *(ge(e, piece.least) for e in ends[1]))
             sides = (*(-1 * e for e in ends[0] if wraps), *ends[1])
-            near = piece.least < SINGLE or any_of(_is_near(e, size, piece.least) for e in sides)
+            near = any_of(_is_near(e, size, piece.least) for e in sides)
             far = all_of((piece.doubt, ge(size, piece.least), any_of(beyond), near))
-            approximate(c, reason, any_of((negate(far), *nowhere)), "both")
+            approximate(c, reason, any_of((negate(far), *nowhere)))
+            nowhere.append(far)
         inside = all_of(
             (
                 *(ge(low, bottom) for low in ends[0] if not _is_above(c, low - bottom)),

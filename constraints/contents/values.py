@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ..ir.language import (
     UNTRACKED,
@@ -22,10 +22,22 @@ from ..ir.language import (
     Tensor,
     Truths,
 )
-from ..terms.dims import Dim, Symbol, lone, maximum, minimum, square_root, substitute
+from ..terms.dims import (
+    Apply,
+    Atom,
+    Dim,
+    Symbol,
+    coefficients,
+    lone,
+    maximum,
+    minimum,
+    rounded,
+    square_root,
+    substitute,
+)
 from ..terms.formula import Formula, all_of, any_of, ge, le, negate
 from .cycles import is_run, modulo, two_ends
-from .dtypes import DIGITS, INTEGRAL, LARGE, SMALL, SPARE, limits, wide
+from .dtypes import DIGITS, GREATEST_HALF, INTEGRAL, LARGE, LARGEST_HALF, SMALL, SPARE, limits, wide
 from .enclosures import image
 from .functions import (
     INFINITY,
@@ -39,7 +51,6 @@ from .functions import (
     finite,
     gathered,
     known,
-    nearest_even,
     number,
     parts_of,
     settled,
@@ -100,7 +111,9 @@ def pieces_of(elements: Elements, shape: Shape) -> Pieces | None:
             return constant(numerator, denominator, roundings)
         case Pieces():
             return elements
-        case Image(piece, low, _, (("sqrt", _), ("long", _))) if low >= 0 and (found := _roots(piece)):
+        case Image(piece, low, _, (("sqrt", _), ("long", _)), others) if low >= 0 and (
+            found := _roots((piece, *others))
+        ):
             return found
         case Image(low=low, high=high, steps=steps) if any(op == "long" for op, _ in steps):
             ends = image(low, high, steps)
@@ -109,17 +122,20 @@ def pieces_of(elements: Elements, shape: Shape) -> Pieces | None:
     return None
 
 
-def _roots(piece: Piece) -> Pieces | None:
+def _roots(pieces: Iterable[Piece]) -> Pieces | None:
     """The roots of integers, rounded down: up to ROOTED they are what a float32 is cut to, as that of
     `k*k - 1` is `1/(2*k)` away from k, and floats below k lie closer together.
     """
-    ends = None if piece.term is None else corners(piece.term, piece.indices, surely)
-    if ends is None or piece.over != 1:
-        return None
-    doubt = any_of((piece.doubt, *(ge(high, ROOTED) for high in ends[1])))
-    least = math.isqrt(ROOTED if piece.doubt is False else min(piece.least, ROOTED))
-    rooted = replace(piece, term=square_root(number(piece)), doubt=doubt, least=least if doubt else 0)
-    return Pieces((rooted,))
+    rooted = []
+    for piece in pieces:
+        ends = None if piece.term is None else corners(piece.term, piece.indices, surely)
+        if ends is None or piece.over != 1:
+            return None
+        doubt = any_of((piece.doubt, *(ge(high, ROOTED) for high in ends[1])))
+        least = math.isqrt(ROOTED if piece.doubt is False else min(piece.least, ROOTED))
+        root = square_root(number(piece))
+        rooted.append(replace(piece, term=root, doubt=doubt, least=least if doubt else 0))
+    return Pieces((*rooted,))
 
 
 ROOTED: Final = 1 << 22
@@ -273,9 +289,11 @@ def in_order(tensor: Tensor) -> Callable[[Dim], Dim] | None:
     return lambda place: substitute(number(piece), {i.name: place for i in piece.indices})
 
 
-def fitted(pieces: Pieces | None, dtype: str | None, at_least: AtLeast) -> Pieces | None:
+def fitted(
+    pieces: Pieces | None, dtype: str | None, at_least: AtLeast, *, once: bool | None = None
+) -> Pieces | None:
     """Returns the elements as a tensor of this dtype holds them: unchanged where it can; else integers wrap,
-    and floats are unknown.
+    and floats are rounded, to the nearest ones if they are rounded `once`, as most halves are.
     """
     if pieces is None or not all(at_least(p.over, 1) for p in pieces.pieces):
         return None
@@ -325,12 +343,18 @@ def fitted(pieces: Pieces | None, dtype: str | None, at_least: AtLeast) -> Piece
             )
         )
         if dtype in DIGITS:
-            octaves = 0 if piece.over != 1 or pieces.roundings else OCTAVES.get(dtype, 0)
-            halves = (octaves and _of_short_float(piece, ends, inside, (high, octaves), at_least)) or ()
-            if len(halves) + len(found) > MOST_PIECES:
+            whole = piece.over == 1 or (dtype != "float16" and is_float(piece))
+            whole = whole and not pieces.roundings and not pieces.slack
+            nearest = whole and (dtype == "float16" if once is None else once)
+            now = nearest and (dtype in SHORT or not piece.indices)
+            floats = (now and _as_floats(piece, ends, inside, dtype, at_least)) or ()
+            if len(floats) + len(found) > MOST_PIECES:
                 return None
-            found += halves or (_doubted(piece, inside, high),)
-            continue
+            if floats or dtype != "float16":
+                found += floats or (_doubted(piece, inside, high, DIGITS[dtype] if nearest else 0),)
+                continue
+            inside = all_of((inside, negate(piece.doubt)))  # others may be infinite
+            piece = replace(piece, doubt=False, least=0)
         found.append(replace(piece, given=all_of((piece.given, inside))))
         unknown.append(all_of((piece.given, negate(inside))))
     held = gathered(
@@ -355,11 +379,29 @@ def _exceeds(term: Dim, bounds: tuple[int, int] | None) -> bool:
     """Returns whether the term, for large sizes, exceeds bounds."""
     if bounds is None or isinstance(term, int):
         return bounds is not None and isinstance(term, int) and not bounds[0] <= term <= bounds[1]
-    return bounds[1] < sum(abs(factor) * math.pow(LARGE, len(atoms)) for atoms, factor in term.terms)
+    return bounds[1] < _at_large(term)
 
 
-def _doubted(piece: Piece, inside: Formula, most: int) -> Piece:
-    """Returns a piece that floats represent exactly where its ends lie inside.
+def _at_large(term: Dim) -> float:
+    """Returns the size of the term for large sizes, where a quotient or a root counts as one of these."""
+    return sum(abs(factor) * math.prod(map(_atom_at_large, mono)) for mono, factor in coefficients(term))
+
+
+def _atom_at_large(atom: Atom) -> float:
+    if isinstance(atom, Apply) and atom.op == "rounded":
+        return _at_large(atom.args[0])
+    return LARGE
+
+
+SHORT: Final = ("float16", "bfloat16")
+"""Dtypes whose ranges are several pieces where they are rounded. Those of wide ones stay one piece until they
+are made integers again: functions such as `log` follow one.
+"""
+
+
+def _doubted(piece: Piece, inside: Formula, most: int, digits: int) -> Piece:
+    """Returns a piece that floats represent exactly where its ends lie inside. If they are nearest floats,
+    they have so many `digits`.
 
     A number beyond the `most` that is represented, over its divisor, is rounded to one no smaller than this:
     rounding keeps order.
@@ -371,7 +413,26 @@ def _doubted(piece: Piece, inside: Formula, most: int) -> Piece:
         piece,
         doubt=any_of((piece.doubt, negate(inside))),
         least=held if piece.doubt is False else min(held, piece.least),
+        once=(number(piece), digits) if digits and piece.doubt is False else None,
     )
+
+
+def nearest_floats(pieces: Pieces | None, at_least: AtLeast) -> Pieces | None:
+    """Returns the pieces with those that have been rounded once as they are, none of them in doubt."""
+    if pieces is None or not any(p.once for p in pieces.pieces):
+        return pieces
+    parts = [part for p in pieces.pieces for part in _nearest_floats(p, at_least)]
+    unknown = any_of(p.given for p in parts if p.term is None)
+    held = gathered([*known(Pieces((*parts,)))], unknown, pieces.by_data, pieces.roundings, pieces.slack)
+    return replace(held, and_data=pieces.and_data) if held else pieces
+
+
+def _nearest_floats(piece: Piece, at_least: AtLeast) -> list[Piece]:
+    ends = None if piece.term is None else corners(piece.term, piece.indices, at_least)
+    if ends is None or piece.doubt is False or piece.once != (piece.term, DIGITS["float32"]):
+        return [piece]
+    exact = replace(piece, doubt=False, least=0)
+    return _as_floats(exact, ends, negate(piece.doubt), "float32", at_least) or [piece]
 
 
 def _is_given(piece: Piece, condition: Formula) -> bool:
@@ -379,69 +440,46 @@ def _is_given(piece: Piece, condition: Formula) -> bool:
     return all(tightest(all_of((piece.given, negate(part)))) is False for part in parts_of(condition))
 
 
-def _of_short_float(
-    piece: Piece, ends: Corners, inside: Formula, held: tuple[int, int], at_least: AtLeast
+def _as_floats(
+    piece: Piece, ends: Corners, inside: Formula, dtype: str, at_least: AtLeast
 ) -> list[Piece] | None:
-    """Returns the pieces of integers as short floats represent them, or None.
+    """Returns the pieces of integers as floats represent them, or None.
 
-    They are exact up to `most`, so that all up to it occur, if all integers do; beyond that they are the
-    nearest even numbers, beyond twice that the nearest multiples of 4: rounding keeps order, so that the
-    greatest number becomes the greatest. Negatives are as far from 0. After the last octave of halves follows
-    infinity: from half a unit below the power of 2 on.
+    They are exact up to `most`, so that all up to it occur, if all integers from a smaller one on do; beyond
+    that they are the nearest floats. From half a unit beyond the greatest half on, halves are infinite.
+    Integers become bfloat16 by way of float32.
     """
-    (lows, highs), (most, octaves) = ends, held
-    furthest = most << octaves
-    infinite = furthest - (1 << octaves - 1) if octaves == OCTAVES["float16"] else None
-    if piece.doubt is not False and piece.least >= furthest:
-        piece = replace(piece, least=furthest)
-    elif piece.doubt is not False or _is_given(piece, inside):
-        return None
+    (lows, highs), most, halves = ends, 1 << DIGITS[dtype], dtype == "float16"
     if len(lows) + len(highs) > 2:
         return None
-    sides = ((1, lows[0], highs[0]), (-1, -1 * highs[0], -1 * lows[0]))
-    held_exactly = (
-        (sign, low, high)
-        for sign, low, high in sides
-        if at_least(low + most, 0) and (not piece.indices or at_least(most - low, 0))
-    )
-    if (side := next(held_exactly, None)) is None:
+    if piece.doubt is not False and not (halves and piece.least > GREATEST_HALF):
         return None
-    sign, low, high = side
+    if piece.doubt is False and _is_given(piece, inside):
+        return None
+    piece = replace(piece, doubt=False, least=0)  # what is in doubt is infinite
+    (low,), (high,), term = lows, highs, number(piece)
+    nearest = rounded(rounded(term, 24) if dtype == "bfloat16" else term, DIGITS[dtype])
 
-    def part(given: Formula, greatest: Dim) -> Piece:
-        ends = (low if piece.indices else greatest), greatest
-        return two_ends(
-            replace(piece, given=all_of((piece.given, given))), *(sign * end for end in ends[::sign])
-        )
+    def part(*given: Formula, **changed: Any) -> Piece:
+        return replace(piece, given=all_of((piece.given, *given)), **changed)
 
-    found = [replace(piece, given=all_of((piece.given, le(high, most))))]
-    if is_run(piece):
-        index = Index("#0", most - low + 1, None, ordered=False)
-        given = all_of((piece.given, ge(high, most + 1)))
-        found.append(replace(piece, term=sign * (low + symbol_of(index)), indices=(index,), given=given))
-    for octave in range(1, octaves + 1):
-        unit, top = 1 << octave, most << octave
-        last = top if infinite is None or octave < octaves else infinite - 1
-        greatest = unit * nearest_even(high, unit)
-        within = (ge(high, top // 2 + 1), le(high, last), ge(greatest, top // 2), le(greatest, top))
-        found.append(part(all_of(within), greatest))
-    if infinite is None:
-        beyond = ge(high, furthest + 1)
-        found.append(replace(part(beyond, high), doubt=any_of((piece.doubt, beyond)), least=furthest))
-    else:
-        given = all_of((piece.given, ge(high, infinite)))
-        found = [replace(part, doubt=False, least=0) for part in found]  # what is in doubt is infinite
-        found.append(Piece(sign * INFINITY, given=given, attained=piece.attained, fixed=piece.fixed))
+    finite = all_of((le(high, GREATEST_HALF), ge(low, -GREATEST_HALF))) if halves else True
+    found = [part(inside), part(negate(inside), finite, term=nearest)]
+    sides = ((1, low, high), (-1, -1 * high, -1 * low))
+    held = (side for side in sides if at_least(side[1] + most, 0) and at_least(most - side[1], 0))
+    sign, first, last = next(held, (0, low, high))
+    if is_run(piece) and sign:
+        index = Index("#0", most - first + 1, None, ordered=False)
+        up_to_most = sign * (first + symbol_of(index))
+        found.append(part(ge(last, most + 1), term=up_to_most, indices=(index,)))
+    if halves:
+        for way, end in ((1, high), (-1, -1 * low)):
+            found.append(part(ge(end, GREATEST_HALF + 1), term=way * INFINITY, indices=()))
         if piece.indices:
-            finite = part(given, furthest - (1 << octaves))
-            found.append(replace(finite, attained=is_run(piece), doubt=False, least=0))
-    return [part for part in found if tightest(part.given) is not False]
-
-
-OCTAVES: Final = {"bfloat16": 2, "float16": 5}
-"""The number of times that the distance of short floats doubles before they are no longer followed; for
-halves, up to the greatest one.
-"""
+            around = (sign * first, sign * LARGEST_HALF)[::sign] if sign else (-LARGEST_HALF, LARGEST_HALF)
+            some = two_ends(part(negate(finite)), *around)
+            found.append(replace(some, attained=bool(sign) and is_run(piece)))
+    return [one for one in found if tightest(one.given) is not False]
 
 
 def is_float(piece: Piece) -> bool:

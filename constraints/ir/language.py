@@ -123,7 +123,8 @@ class Piece:
     `term` is None for elements about which only one thing is known, that sizes decide them. All values occur
     if `attained`, else some of them. `fixed` names axes; these elements lie at a single index of each. At the
     sizes in `doubt` floats have been rounded: numbers there that are at least `least`, or at most `-least`,
-    still are, and nothing else is known of them. Smaller numbers are exact.
+    still are, and nothing else is known of them. Smaller numbers are exact. Where `once` is this term, and a
+    number of binary digits, each has been rounded once, to the nearest float of so many digits.
     """
 
     term: Dim | None
@@ -134,6 +135,7 @@ class Piece:
     fixed: tuple[tuple[int, int], ...] = ()
     doubt: Formula = False
     least: int = 0
+    once: tuple[Dim, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +175,8 @@ class Image:
     high: Fraction
     steps: tuple[tuple[str, float], ...]
     """The functions, each with the number that is its other argument, or with 0."""
+    others: tuple[Piece, ...] = ()
+    """Pieces of which there are elements besides, in any order."""
 
 
 class Untracked(Enum):

@@ -244,8 +244,9 @@ def pack(value: Any) -> Any:
                 [_packed_piece(c.piece), c.bound, c.below] for c in (compares,) if c is not None
             ]
             return {"truths": [pack(some), pack(every), pack(within), *beside]}
-        case Image(piece, low, high, steps):
-            return {"image": [_packed_piece(piece), str(low), str(high), [list(step) for step in steps]]}
+        case Image(piece, low, high, steps, others):
+            whole = [_packed_piece(piece), str(low), str(high), [list(step) for step in steps]]
+            return {"image": [*whole, *map(_packed_piece, others)]}
         case Untracked():
             return {"untracked": True}
         case Compare(op, term):
@@ -300,7 +301,8 @@ def unpack(data: Any) -> Any:
             return Truths(formula_of(body[0]), formula_of(body[1]), _within(body[2]), *compares)
         case "image":
             low, high = (Fraction(text(end)) for end in body[1:3])
-            return Image(_piece(body[0]), low, high, tuple((text(op), float(n)) for op, n in body[3]))
+            steps = tuple((text(op), float(n)) for op, n in body[3])
+            return Image(_piece(body[0]), low, high, steps, tuple(map(_piece, body[4:])))
         case "untracked":
             return UNTRACKED
         case "compare":

@@ -1,8 +1,8 @@
 """Dims: integer terms over symbols, in normal form.
 
 A dim is a Python `int` or a `Term`. A `Term` is a polynomial with integer coefficients over *atoms*; an atom
-is a symbol or one of `//`, `%`, `min`, `max`, `isqrt` applied to dims. Every operation normalises, so that
-polynomials that are equal over their atoms are equal objects, and whatever is constant is an `int`.
+is a symbol or one of `//`, `%`, `min`, `max`, `isqrt`, `rounded` applied to dims. Every operation normalises,
+so that polynomials that are equal over their atoms are equal objects, and whatever is constant is an `int`.
 
 Dims never solve: there is no `<` here, and nothing depends on the range of a symbol. Floor division and
 modulo are Python's. Where the divisor is symbolic the term is partial: `p // q` means something only where `q
@@ -347,6 +347,7 @@ def _evaluate_atom(atom: Atom, values: Mapping[str, int], done: dict[Apply, int]
 
 _PYTHON: Final[Mapping[str, Callable[..., int]]] = {
     "//": operator.floordiv, "%": operator.mod, "min": min, "max": max, "isqrt": lambda p: isqrt(max(p, 0)),
+    "rounded": lambda p, digits: nearest_float(p, digits),
 }
 
 
@@ -977,8 +978,51 @@ def _times_mono(mono: Mono, c: int) -> Dim:
     return result
 
 
+# --- floats ----------------------------------------------------------------------------------------------
+
+
+LARGEST_FLOAT: Final = 1 << 64
+"""Larger numbers, which no integer of a tensor is, are not rounded."""
+
+
+def nearest_float(p: int, digits: int) -> int:
+    """Returns p as a float with so many binary digits holds it: the nearest integer whose digits after those
+    are 0, of two the one with an even last digit.
+    """
+    unit = 1 << max(abs(p).bit_length() - digits, 0)
+    if unit == 1 or abs(p) > LARGEST_FLOAT:
+        return p
+    down, rest = divmod(p, unit)
+    return (down + (2 * rest + down % 2 > unit)) * unit
+
+
+def least_rounded(bound: int, digits: int) -> int:
+    """Returns the least integer whose nearest float is at least a number: rounding keeps order."""
+    unit = 1 << max(abs(bound).bit_length() - digits + 1, 0)
+    low, high = bound - unit, bound + unit
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if nearest_float(middle, digits) >= bound else (middle + 1, high)
+    return low
+
+
+def rounded(p: Dim, digits: Dim) -> Dim:
+    """Returns `nearest_float(p, digits)`. Negatives are as far from 0, and what was rounded to no more digits
+    stays.
+    """
+    if not isinstance(digits, int) or digits < 1:
+        raise ValueError(f"expected a positive number of digits, got {digits}")
+    if isinstance(p, int):
+        return nearest_float(p, digits)
+    sign = 1 if p.terms[0][1] > 0 else -1
+    atom = lone_atom(sign * p)
+    if isinstance(atom, Apply) and atom.op == "rounded" and atom.args[1] in range(digits + 1):
+        return p
+    return sign * lone(Apply("rounded", (sign * p, digits)))
+
+
 BUILD: Final[Mapping[str, Callable[..., Dim]]] = {
-    "//": floordiv, "%": modulo, "min": minimum, "max": maximum, "isqrt": square_root,
+    "//": floordiv, "%": modulo, "min": minimum, "max": maximum, "isqrt": square_root, "rounded": rounded,
 }
 """The function that builds an application, by its operation."""
 
@@ -1019,7 +1063,7 @@ def _is_division(atom: Atom) -> bool:
 
 
 def _apply_text(op: str, args: tuple[Dim, ...]) -> str:
-    if op in ("min", "max", "isqrt"):
+    if op in ("min", "max", "isqrt", "rounded"):
         return f"{op}({', '.join(map(str, args))})"
     left, right = args
     space = "" if op == "//" else " "

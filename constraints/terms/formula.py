@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import gcd
 from typing import Literal, TypeAlias
 
-from .dims import Apply, Dim, Mono, Term, evaluate, substitute, symbols
+from .dims import LARGEST_FLOAT, Apply, Dim, Mono, Term, evaluate, least_rounded, substitute, symbols
 
 Operator: TypeAlias = Literal["==", "!=", ">="]
 Formula: TypeAlias = "bool | Compare | And | Or"
@@ -107,7 +107,7 @@ def compare(op: Operator, term: Dim) -> Formula:
     if isinstance(reduced, int):  # it is one wherever it is, which only the division has shown
         return compare(op, reduced)
     if op == ">=":
-        return _of_remainder(reduced) or Compare(op, reduced)
+        return _of_remainder(reduced) or _of_float(reduced) or Compare(op, reduced)
     return Compare(op, _remainder_form(reduced))
 
 
@@ -124,6 +124,20 @@ def _of_remainder(term: Term) -> Compare | None:
                 return Compare("==", remainder)
             if coefficient == 1 and rest == [((), -1)]:
                 return Compare("!=", remainder)
+    return None
+
+
+def _of_float(term: Term) -> Formula | None:
+    """Returns `p >= c` for `term >= 0`, where a float rounded(p, d) is compared with a number, and c is the
+    least integer that is rounded to it or more. None for other terms.
+    """
+    match term.terms:
+        case (((Apply(op="rounded", args=(p, int(digits))),), 1 | -1 as sign), *rest) if all(
+            not mono for mono, _ in rest
+        ):
+            bound = -sum(c for _, c in rest)
+            if abs(bound) < LARGEST_FLOAT:
+                return compare(">=", sign * p - least_rounded(bound, digits))
     return None
 
 

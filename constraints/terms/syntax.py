@@ -5,6 +5,7 @@
     unary   = "-"* power
     power   = atom ["**" unary]                       the exponent is an integer from 0 to 256
     atom    = integer | name | row | ("min" | "max") "(" dim ("," dim)* ")" | "isqrt" "(" dim ")"
+            | "rounded" "(" dim "," integer ")"
             | "(" dim ")"
     row     = name "[" integer "]" | "rank" "(" name ")" | "numel" "(" name [slice] ")"
             | name slice ("|" name slice)*            what is said of rows, see rows.py
@@ -230,6 +231,8 @@ def _atom(tokens: Tokens) -> Dim:
             args = _arguments(tokens)
             if token.text == "isqrt" and len(args) != 1:
                 raise tokens.error("expected one argument of isqrt", token.column)
+            if token.text == "rounded" and not (len(args) == 2 and args[1] in range(1, MAX_BITS)):
+                raise tokens.error("expected a dim and a number of digits in rounded", token.column)
             return _applied(tokens, token, _FUNCTIONS[token.text], *args)
         of_row = tokens.at("[") or (tokens.at("(") and token.text in _OF_ROWS)
         return _of_row(tokens, token) if of_row else sym(token.text)
@@ -307,4 +310,6 @@ _PRODUCTS: Final[Mapping[str, Callable[[Tokens, Token, Dim, Dim], Dim]]] = {
     "*": _times, "//": _divided(floordiv), "%": _divided(modulo),
 }
 _OF_ROWS: Final = ("rank", "numel", "broadcast", "equal", "expands", "within")
-_FUNCTIONS: Final[Mapping[str, Callable[..., Dim]]] = {name: BUILD[name] for name in ("min", "max", "isqrt")}
+_FUNCTIONS: Final[Mapping[str, Callable[..., Dim]]] = {
+    name: BUILD[name] for name in ("min", "max", "isqrt", "rounded")
+}

@@ -20,6 +20,7 @@ from typing import Any, Concatenate, Literal, ParamSpec, TypeAlias, TypeVar
 import z3
 
 from ...constraints.terms.dims import (
+    LARGEST_FLOAT,
     Apply,
     Atom,
     Dim,
@@ -228,13 +229,14 @@ class _Encoder:
         self._symbols: dict[str, Any] = {}
         self._quotients: dict[tuple[Dim, Dim], Any] = {}
         self._roots: list[Any] = []
+        self._floats: list[Any] = []
         self._atoms: dict[Atom, Any] = {}
         self._formulas: dict[Formula, Any] = {}
 
     @property
     def quotients(self) -> list[Any]:
         """Returns the names that the definitions define."""
-        return [*self._quotients.values(), *self._roots]
+        return [*self._quotients.values(), *self._roots, *self._floats]
 
     def symbol(self, name: str) -> Any:
         return self._symbols.setdefault(name, z3.Int(name, self._context))
@@ -282,6 +284,8 @@ class _Encoder:
             return self.dim(p) - self.dim(k) * self._quotient(p, k)
         if atom.op == "isqrt":
             return self._root(atom.args[0])
+        if atom.op == "rounded":
+            return self._rounded(*atom.args)
         args = [self.dim(arg) for arg in atom.args]
         least = atom.op == "min"
         found = args[0]
@@ -296,6 +300,25 @@ class _Encoder:
         number = self.dim(p)
         within = z3.And(r >= 0, r * r <= number, number < (r + 1) * (r + 1))
         self.definitions.append(z3.If(number >= 0, within, r == 0))
+        return r
+
+    def _rounded(self, p: Dim, digits: Dim) -> Any:
+        """Returns r = rounded(p, digits): r = p where |p| <= 2**digits, and r = 2**k*q with |p - r| <= 2**k/2
+        and an even q of two where 2**(digits + k - 1) < |p| <= 2**(digits + k), for each k.
+        """
+        assert isinstance(digits, int), "floats have a number of digits"
+        fresh = len(self._floats)
+        r, q, h = (z3.Int(f"{name}!{fresh}", self._context) for name in ("float", "units", "half"))
+        self._floats += r, q, h
+        number = self.dim(p)
+        size, off = (z3.If(n >= 0, n, -n) for n in (number, number - r))
+        whole = z3.Or(size <= 1 << digits, size > LARGEST_FLOAT)
+        self.definitions.append(z3.Implies(whole, r == number))
+        for k in range(1, LARGEST_FLOAT.bit_length() - digits):
+            unit, most = 1 << k, 1 << digits + k
+            even = z3.Implies(2 * off == unit, q == 2 * h)
+            near = z3.And(r == unit * q, 2 * off <= unit, even)
+            self.definitions.append(z3.Implies(z3.And(2 * size > most, size <= most), near))
         return r
 
     def _quotient(self, p: Dim, k: Dim) -> Any:

@@ -117,11 +117,13 @@ def _constants(formula: Formula) -> frozenset[int]:
 
 
 def _numbers(dim: Dim) -> set[int]:
-    """Returns the integers that are added anywhere in the dim, and those that are arguments of its
-    applications.
+    """Returns the integers that are added anywhere in the dim, those that are arguments of its applications,
+    and the first ones that are rounded up to floats, by 1, 2, 4 and 8.
     """
     parts = (dim, *(arg for atom in applications(dim) for arg in atom.args))
-    return {c for part in parts for mono, c in coefficients(part) if not mono}
+    digits = (atom.args[1] for atom in applications(dim) if atom.op == "rounded")
+    floats = {(1 << d) + 3 << k for d in digits if isinstance(d, int) for k in range(4)}
+    return floats | {c for part in parts for mono, c in coefficients(part) if not mono}
 
 
 def assignments(pools: Mapping[str, list[int]]) -> Iterator[dict[str, int]]:

@@ -7,10 +7,12 @@ import math
 import pickle
 from collections import Counter
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from itertools import product
 from typing import Any
 
 import pytest
+import torch
 from hypothesis import HealthCheck, Phase, find, given, settings
 from hypothesis import strategies as st
 
@@ -34,7 +36,9 @@ from anyshape.constraints.terms.dims import (
     maximum,
     minimum,
     modulo,
+    nearest_float,
     power,
+    rounded,
     square_root,
     substitute,
     sym,
@@ -70,17 +74,19 @@ PYTHON: Mapping[str, Callable[..., int]] = {
     "min": min,
     "max": max,
     "isqrt": lambda p: math.isqrt(max(p, 0)),
+    "float": lambda p: round(Fraction(p, unit := 1 << max(abs(p).bit_length() - 3, 0))) * unit,
 }
 """Every operation on integers; on dims the same, but for those that dims name differently."""
 DIMS: Mapping[str, Callable[..., Dim]] = {
     **PYTHON, "min": minimum, "max": maximum, "ceildiv": ceildiv, "isqrt": square_root,
+    "float": lambda p: rounded(p, 3),
 }  # fmt: skip
 
 small = st.integers(-4, 12)
 divisors = st.sampled_from([-6, -4, -3, -2, -1, 1, 2, 3, 4, 5, 6, 8, 12])
 linear = st.tuples(st.just("+"), st.tuples(st.just("*"), st.sampled_from(NAMES), small), small)
-rounded = st.tuples(st.sampled_from(["//", "%"]), linear, divisors)
-leaves = st.one_of(st.sampled_from(NAMES), st.sampled_from(NAMES), small, rounded)
+divided = st.tuples(st.sampled_from(["//", "%"]), linear, divisors)
+leaves = st.one_of(st.sampled_from(NAMES), st.sampled_from(NAMES), small, divided)
 
 
 def grown(inner: st.SearchStrategy[Tree]) -> st.SearchStrategy[Tree]:
@@ -89,7 +95,7 @@ def grown(inner: st.SearchStrategy[Tree]) -> st.SearchStrategy[Tree]:
         st.tuples(st.sampled_from(["//", "%", "ceildiv"]), inner, divisors),
         st.tuples(st.sampled_from(["+", "*"]), inner, small),
         st.builds(lambda p, k: ("//", ("-", p, ("%", p, k)), k), inner, divisors),
-        st.tuples(st.sampled_from(["neg", "isqrt"]), inner),
+        st.tuples(st.sampled_from(["neg", "isqrt", "float"]), inner),
         st.tuples(st.just("**"), inner, st.integers(0, 3)),
         st.tuples(st.just("rejoin"), inner, divisors, small),
         st.tuples(st.sampled_from(["min", "max"]), inner, inner, inner),
@@ -141,7 +147,7 @@ def test_a_dim_has_the_value_that_python_computes(tree: Tree) -> None:
     assert disagreement(tree) is None
 
 
-@pytest.mark.parametrize("op", [op for op in PYTHON if op not in ("neg", "isqrt", "**", "rejoin")])
+@pytest.mark.parametrize("op", [op for op in PYTHON if op not in ("neg", "isqrt", "float", "**", "rejoin")])
 def test_every_operation_on_small_linear_terms(op: str) -> None:
     """Exhaustive where the residues matter: operands c·h + d, divisors included that are symbolic."""
     operands: list[Tree] = [("+", ("*", "h", c), d) for c in (-3, -1, 0, 2, 4) for d in (-5, 0, 3)]
@@ -585,6 +591,21 @@ def test_a_root_that_is_found_is_one(tree: Tree) -> None:
         assert found is None or found * found == dim * dim
         root = exact_root(dim)
         assert root is None or root * root == dim
+
+
+@pytest.mark.parametrize("dtype, digits", [(torch.float16, 11), (torch.float32, 24), (torch.float64, 53)])
+def test_numbers_are_rounded_as_floats_hold_them(dtype: torch.dtype, digits: int) -> None:
+    powers = [1 << k for k in range(digits - 1, 16 if digits == 11 else 62)]
+    away = [(p, max(p >> digits, 1)) for p in powers]
+    numbers = [s * (p + d * half) for p, half in away for d in (-3, -1, 0, 1, 2, 3) for s in (1, -1)]
+    assert [nearest_float(p, digits) for p in numbers] == torch.tensor(numbers).to(dtype).long().tolist()
+
+
+def test_what_was_rounded_stays() -> None:
+    once = rounded(h - 1, 11)
+    assert rounded(once, 24) == once == -rounded(1 - h, 11)
+    assert rounded(once, 8) != once
+    assert parse_dim(str(once + 1)) == once + 1
 
 
 def test_long_sums_and_wide_divisions_are_not_quadratic() -> None:

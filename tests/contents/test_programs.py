@@ -348,6 +348,8 @@ WITHIN_FLOATS: list[tuple[Callable[[Tensor, Tensor], Any], str]] = [
     (lambda rel, x: rel[(arange(n(x)) * 0.7).round().long()], "round(0.7*(q - 1)) < R"),
     (lambda rel, x: rel[(arange(n(x)).double() * 0.1).long()], "(q - 1)//10 < R"),
     (lambda rel, x: torch.zeros(2)[arange(n(x)).float().sqrt().long()], "q <= 4"),
+    (lambda rel, x: rel[arange(n(x)).float().sqrt().long() * n(x)], "int((q - 1)**0.5)*q < R"),
+    (lambda rel, x: rel[torch.stack((arange(n(x)), arange(n(x)))).sqrt().long()], "int((q - 1)**0.5) < R"),
     (segment_anything, "q >= 1"),
 ]
 """Exact for sizes for which floats are."""
@@ -448,7 +450,6 @@ OPEN: list[Callable[[Tensor, Tensor], Any]] = [
     lambda rel, x: rel[torch.zeros_like(x).long().index_copy(0, arange(n(x) - 1), arange(n(x) - 1))],
     lambda rel, x: rel[torch.searchsorted(x.sort().values, x)],
     lambda rel, x: rel[2 ** arange(n(x))],
-    lambda rel, x: rel[arange(n(x)).float().sqrt().long() * n(x)],
     lambda rel, x: rel[x.topk(n(x)).indices.cumsum(0)],
     lambda rel, x: rel[arange(n(x)).view(torch.int32).long()],
 ]

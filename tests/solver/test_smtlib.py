@@ -17,7 +17,7 @@ from anyshape.constraints.ir.language import Constraint
 from anyshape.constraints.ir.program import Program
 from anyshape.constraints.ir.system import Domain, System
 from anyshape.constraints.ir.system import Path as Way
-from anyshape.constraints.terms.dims import Dim, evaluate, maximum, minimum, square_root, sym
+from anyshape.constraints.terms.dims import Dim, evaluate, maximum, minimum, rounded, square_root, sym
 from anyshape.constraints.terms.formula import Compare, compare, holds
 from anyshape.solver.smtlib import VERDICTS, as_smt2, as_text
 from anyshape.typecheck import check
@@ -107,7 +107,7 @@ def _joined(part: st.SearchStrategy[Dim]) -> st.SearchStrategy[Dim]:
     two = st.tuples(part, part)
     return st.one_of(
         two.map(lambda p: p[0] + p[1]), two.map(lambda p: p[0] * p[1]), two.map(lambda p: minimum(*p)),
-        two.map(lambda p: maximum(*p)), part.map(square_root),
+        two.map(lambda p: maximum(*p)), part.map(square_root), part.map(lambda p: rounded(p, 2)),
         st.tuples(part, st.integers(1, 5)).map(lambda p: p[0] // p[1]),
         st.tuples(part, st.integers(1, 5)).map(lambda p: p[0] % p[1]),
         part.map(lambda p: p // (b - 2)), part.map(lambda p: p % (h - 4)),

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_formulas import box, formulas, true_at
 
-from anyshape.constraints.terms.dims import sym
+from anyshape.constraints.terms.dims import nearest_float, sym
 from anyshape.constraints.terms.formula import Formula, all_of, eq, ge, holds, negate
 from anyshape.constraints.terms.formula_text import parse_formula
 from anyshape.solver.backends import z3_backend
@@ -54,6 +54,15 @@ def test_division_rounds_as_in_python(a: int, b: int) -> None:
     point = {"a": a, "b": b, "c": 0}
     for text in (f"a // b == {a // b}", f"a % b == {a % b}", f"a // 5 == {a // 5}", f"a % 5 == {a % 5}"):
         assert agrees(parse_formula(text), point)
+
+
+@pytest.mark.parametrize("digits", [2, 11, 24, 53])
+def test_numbers_are_rounded_as_when_evaluated(digits: int) -> None:
+    for octave in (digits, digits + 1, digits + 2, 63, 64):
+        for number in ((1 << octave) + d * (1 << octave - digits) // 2 for d in (-3, -2, -1, 0, 1, 3)):
+            value = nearest_float(number, digits)
+            for text in (f"rounded(a, {digits}) == {value}", f"rounded(-a, {digits}) >= {1 - value}"):
+                assert agrees(parse_formula(text), {"a": number})
 
 
 def test_evaluation_catches_a_wrong_encoding(monkeypatch: pytest.MonkeyPatch) -> None:

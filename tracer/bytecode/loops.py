@@ -25,7 +25,7 @@ _STATEMENTS: Final = ("STORE_", "POP_", "JUMP_", "FOR_", "RETURN_", "RAISE_", "D
 """The beginnings of the names of instructions that occur between expressions."""
 _SUSPENDED: Final = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _OUT_OF_HANDLERS: Final = "JUMP_BACKWARD_NO_INTERRUPT"
-_WORDS: Final = {"min", "max", "isqrt", "and", "or", "not"}
+_WORDS: Final = {"min", "max", "isqrt", "rounded", "and", "or", "not"}
 """Words with a meaning in the text of a dim."""
 
 

@@ -79,6 +79,7 @@ _WRITE: Final[Mapping[str, Callable[..., Any]]] = {
     "min": sympy.Min,
     "max": sympy.Max,
     "isqrt": lambda p: sympy.floor(sympy.sqrt(p)),
+    "rounded": sympy.Function("rounded"),
 }
 
 

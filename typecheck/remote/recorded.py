@@ -206,8 +206,9 @@ def _value_at(value: Any, values: Mapping[str, int]) -> Any:
             some, every, within = (_value_at(part, values) for part in (some, every, within))
             compares = compares and replace(compares, piece=_value_at(compares.piece, values))
             return Truths(some, every, within, compares)
-        case Image(piece):
-            return replace(value, piece=_value_at(piece, values))
+        case Image(piece, others=others):
+            whole = tuple(_value_at(one, values) for one in (piece, *others))
+            return replace(value, piece=whole[0], others=whole[1:])
     return value
 
 

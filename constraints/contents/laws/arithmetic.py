@@ -33,7 +33,7 @@ from ..functions import (
     symbol_of,
     without,
 )
-from ..values import constant, is_data, is_float, of, pieces_of, scaled
+from ..values import constant, is_data, is_float, nearest_floats, of, pieces_of, scaled
 from .calls import Law, NamedCall, of_number
 from .images import chosen_where
 
@@ -655,18 +655,18 @@ def _is_constant(pieces: Pieces) -> bool:
 
 
 def floored(call: NamedCall) -> Elements | Pieces:
-    found = whole(call.pieces, lambda n, d: n // d)
+    found = whole(nearest_floats(call.pieces, call.at_least), lambda n, d: n // d)
     return UNTRACKED if found is None or found.slack else found
 
 
 def ceiled(call: NamedCall) -> Elements | Pieces:
-    found = whole(call.pieces, ceildiv)
+    found = whole(nearest_floats(call.pieces, call.at_least), ceildiv)
     return UNTRACKED if found is None or found.slack else found
 
 
 def nearest(call: NamedCall) -> Elements | Pieces:
     """Returns the elements rounded half to even."""
-    pieces = call.pieces
+    pieces = nearest_floats(call.pieces, call.at_least)
     integers = call.named.get("decimals") in (0, None)
     if pieces is None or not integers or pieces.slack or pieces.roundings > 1:
         return UNTRACKED
@@ -694,6 +694,7 @@ def cast(call: NamedCall) -> Elements | Pieces:
         pieces = _out_of_halves(pieces, call)
     if pieces is None or call.result.dtype not in INTEGRAL:
         return elements if pieces is None else pieces
+    pieces = nearest_floats(pieces, call.at_least) or pieces
     if not _has_fractions(pieces):
         return replace(pieces, roundings=0, slack=pieces.slack or pieces.roundings > 0)
     input = structs.replace(call.input, elements=pieces)
@@ -702,35 +703,19 @@ def cast(call: NamedCall) -> Elements | Pieces:
 
 def _out_of_halves(pieces: Pieces, call: NamedCall) -> Pieces | None:
     """Returns the elements of halves in another dtype: integers of 64 bits have their least number in place
-    of infinity, and of another dtype that is not known. So it is where numbers in doubt may be infinite.
+    of infinity, and of another dtype that is not known.
     """
-
-    def parts(piece: Piece) -> list[Piece]:
-        if is_infinite(piece):
-            return [replace(piece, term=-(1 << 63) if call.result.dtype == "int64" else None)]
-        if piece.doubt is False:
-            return [piece]
-        ends = corners(number(piece), piece.indices, call.at_least)
-        most = GREATEST_HALF * piece.over
-        held = (all_of((ge(most, end), ge(end, -most))) for end in (*ends[0], *ends[1])) if ends else (False,)
-        finite = all_of(held)
-        doubtful = Piece(None, given=all_of((piece.given, piece.doubt, negate(finite))))
-        return [replace(piece, given=all_of((piece.given, finite))), doubtful]
-
-    split = [part for piece in pieces.pieces for part in ([piece] if piece.term is None else parts(piece))]
+    least = -(1 << 63) if call.result.dtype == "int64" else None
+    split = [replace(piece, term=least) if is_infinite(piece) else piece for piece in pieces.pieces]
     unknown = any_of(part.given for part in split if part.term is None)
     kept = [part for part in split if part.term is not None]
     found = gathered(kept, unknown, pieces.by_data, pieces.roundings, pieces.slack)
     return found and replace(found, and_data=pieces.and_data)
 
 
-GREATEST_HALF: Final = 65519
-"""A greater number, rounded to a half, is infinite."""
-
-
 def truncated(call: NamedCall) -> Elements | Pieces:
     """Returns fractions truncated to integers, towards zero."""
-    pieces = call.pieces
+    pieces = nearest_floats(call.pieces, call.at_least)
     if pieces is None:
         return UNTRACKED
     if _is_never_negative(pieces, call):
@@ -762,6 +747,9 @@ def of_fraction(law: Law) -> Law:
         if pieces is None or inside or call.result.dtype not in WHOLE | DIGITS.keys():
             return found
         doubt = any_of((ge(n, most + 1), ge(-most - 1, n)))
+        if dtype == "float16":  # it may be infinite
+            there = [replace(p, given=all_of((p.given, negate(doubt)))) for p in pieces.pieces]
+            return replace(pieces, pieces=(*there, Piece(None, given=doubt)))
         return replace(pieces, pieces=tuple(replace(p, doubt=doubt, least=most // d) for p in pieces.pieces))
 
     return of

@@ -91,7 +91,9 @@ def of_number(value: Any) -> Pieces | None:
         case Quotient("float", over, under):
             if over % under == 0:  # the float nearest to an integer is that
                 return constant(over // under)
-            return constant(over, under, roundings=1)
+            part = under // over if under % over == 0 else 0
+            power = isinstance(part, int) and part & (part - 1) == 0 < part
+            return constant(1, part) if power else constant(over, under, roundings=1)
         case Proportion("float", over, under):
             whole = (over // under, 1) if over % under == 0 else (over, under)
             return replace(constant(*whole, roundings=2), slack=True)

@@ -45,7 +45,7 @@ def placed(pieces: Pieces | None) -> Piece | None:
 
 def made_of(call: NamedCall) -> Elements:
     """Returns the elements as a function of floats, or of integers, that sizes decide."""
-    before = _start(call)
+    before = _start(call) or (_of_several(call) if call.op == "sqrt" else None)
     if call.result.dtype not in FLOATS:
         return UNTRACKED
     if before is None or before.piece.indices == ():
@@ -92,6 +92,21 @@ def _start(call: NamedCall) -> Image | None:
     return Image(piece, Fraction(least, piece.over), Fraction(most), ())
 
 
+def _of_several(call: NamedCall) -> Image | None:
+    """Returns an input of several natural numbers, in any order, as an image; None where it has others."""
+    pieces = call.pieces
+    if pieces is None or pieces.slack or pieces.by_data or pieces.and_data or pieces.roundings:
+        return None
+    several = tuple(renamed(p) for p in pieces.pieces if p.term is not None)
+    ends = [corners(number(p), p.indices, call.at_least) for p in several]
+    exact = len(several) == len(pieces.pieces) and all(p.over == 1 and p.doubt is False for p in several)
+    natural = all(end is not None and all(call.at_least(low, 0) for low in end[0]) for end in ends)
+    most = max(_magnitude(number(p)) for p in several) if exact and several else GREATEST
+    if not natural or most >= GREATEST:
+        return None
+    return Image(several[0], Fraction(0), Fraction(most), (), several[1:])
+
+
 def _magnitude(term: Dim) -> int:
     """Returns an upper bound of the absolute value of a term, for sizes below `SIZES`."""
     if isinstance(term, int):
@@ -106,7 +121,8 @@ def _magnitude(term: Dim) -> int:
 
 
 def stepped(call: NamedCall) -> Elements:
-    """Returns the image after a call with an image as operand, and None if no operand is one.
+    """Returns the image after a call with an image as operand, and None if no operand is one, or if it has
+    pieces that tell more: those of roots that are made integers.
 
     The call must be non-decreasing with a number as its other operand, or else the result is untracked.
     """
@@ -118,6 +134,9 @@ def stepped(call: NamedCall) -> Elements:
         return None
     before, other = operands if images[0] else operands[::-1]
     cast = call.op in CASTS
+    rooted = [op for op, _ in before.elements.steps] == ["sqrt", "long"]
+    if rooted and call.op not in CLAMPS | EXTREMES.keys():
+        return None
     if all(images) or before.shape != call.result.shape or (before.dtype != call.result.dtype and not cast):
         return UNTRACKED
     steps = _cast(before.dtype, call.result.dtype) if cast else _steps(call, other, images[0])
@@ -197,7 +216,7 @@ def _is_of(piece: Piece, asked: Comparison) -> bool:
 def _restricted(found: Image, asked: Comparison, below: bool) -> Image:
     """Returns the image where the number that it is computed from is below the bound, or is not."""
     over = found.piece.over
-    if not isinstance(over, int) or not _is_of(found.piece, asked):
+    if not isinstance(over, int) or found.others or not _is_of(found.piece, asked):
         return found
     low, high = found.low, found.high
     if below:

@@ -9,12 +9,13 @@ Elements that come from the user's data carry nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
-from ...ir.language import UNTRACKED, Affine, Elements, Pieces, Tensor
+from ...ir.language import UNTRACKED, Affine, Elements, Piece, Pieces, Tensor
 from ...terms.dims import maximum, minimum
-from ..dtypes import WHOLE
+from ..dtypes import DIGITS, WHOLE
 from ..enclosures import FUNCTIONS
-from ..values import fitted, pieces_of, stored
+from ..values import fitted, is_float, pieces_of, stored
 from .arithmetic import (
     absolute,
     cast,
@@ -38,8 +39,8 @@ from .arithmetic import (
     where_chosen,
 )
 from .bits import flipped, joined, masked, shifted_left, shifted_right
-from .calls import CASTS, Law, NamedCall
-from .images import made_of
+from .calls import CASTS, Law, NamedCall, of_number
+from .images import ROUNDINGS, made_of
 from .makers import (
     arange,
     bucket,
@@ -89,6 +90,12 @@ from .moves import (
 )
 from .reductions import contracted, extreme_of, products, running_products, running_sums, sums
 
+CONVERTING: Final = frozenset((*CASTS, "full", "full_like", "new_full"))
+"""Operators that round each number once, to the nearest float."""
+ADDING: Final = frozenset("add sub rsub mul neg".split())
+"""Operators that do so with what they compute from floats, after they have rounded other operands."""
+SCALING: Final = frozenset(("mul", "div"))
+"""Operators that do so with powers of 2."""
 LAWS: Mapping[str, Law] = {
     # makers
     "arange": arange,
@@ -200,7 +207,28 @@ def followed(call: NamedCall, elements: Elements | Pieces, result: Tensor) -> El
         return elements
     if result.dtype in WHOLE and any(p.over != 1 for p in pieces.pieces):
         return UNTRACKED
-    held = fitted(pieces, result.dtype, call.at_least)
+    if call.op in ROUNDINGS and result.dtype in DIGITS:  # of floats, these are floats
+        return stored(pieces, result.shape, call.at_least)
+    held = fitted(pieces, result.dtype, call.at_least, once=_is_rounded_once(call, result))
     if held is pieces and not isinstance(elements, Pieces):
         return elements
     return stored(held, result.shape, call.at_least)
+
+
+def _is_rounded_once(call: NamedCall, result: Tensor) -> bool | None:
+    """Returns whether each element is an exact number that is rounded once; None for other operators."""
+    operands = [value for value in call.named.values() if isinstance(value, Tensor)]
+    numbers = [of_number(value) for value in call.named.values() if not isinstance(value, Tensor | None)]
+    if call.op in SCALING and len(operands) == 1 and all(map(_is_power, numbers)):
+        return True
+    if call.op not in ADDING:
+        return True if call.op in CONVERTING else None
+    return call.named.get("alpha", 1) == 1 and all(t.dtype == result.dtype for t in operands)
+
+
+def _is_power(pieces: Pieces | None) -> bool:
+    """Returns whether an operand is a power of 2, or the negative of one."""
+    match pieces:
+        case Pieces((Piece(int() as n, int()) as piece,), roundings=0, slack=False):
+            return n != 0 and abs(n) & (abs(n) - 1) == 0 and is_float(piece)
+    return False

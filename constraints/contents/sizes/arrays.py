@@ -244,8 +244,10 @@ class ArrayCall(TensorCall):
 
     def free_sums(self, array: Array) -> Array:
         """Returns the sums of numbers that the data choose freely from a range: all sums between the least
-        and the greatest.
+        and the greatest; of no numbers it is 0.
         """
+        if not array.numbers and not self.is_counted():
+            return self.made_of([0])
         least, most, count = int(min(array.numbers)), int(max(array.numbers)), math.prod(array.shape)
         every = {*array.numbers} == {*range(least, most + 1)}
         if array.alike is not Sameness.FREE or not every or self.is_counted():

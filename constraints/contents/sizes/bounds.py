@@ -470,6 +470,8 @@ def _running(call: EndsCall) -> Ends:
     if call.op == "cumsum" and ends.natural:
         reached = ends.low if not ends.chosen else ends.top if ends.alike >= Sameness.ALL else None
         top = greater(ends.top, product_below(count[0], reached)) if call.tail.has_elements(value) else None
+        if len(value.shape) == 1 and not ends.chosen and call.tail.has_elements(value):
+            top = greater(top, _sum_of(call).low)  # the last one is the sum of all
         first = ends.high if not ends.chosen else ends.bottom if ends.alike else None
         high = product_above(count[1], ends.high)
         return Ends(ends.low, high, top, first, growth, chosen=ends.chosen)

@@ -231,11 +231,11 @@ def _cast(call: EndsCall) -> Ends:
         whole = ends.natural and source in INTEGRAL
         return replace(found, high=less(found.high, ends.high)) if whole else found
     if call.dtype in INTEGRAL and source in DIGITS:
+        if call.dtype == "int64" and (powers := _of_powers(call)) is not None:
+            return powers
         if ends.wild:  # as an integer, infinity is the least one, which no size allows
             if call.dtype != "int64":
                 raise NotComputed
-            if (powers := _of_powers(call)) is not None:
-                return powers
             far = ends.top is not None and flat(-LEAST).is_below(ends.top)
             if far or (ends.bottom is not None and ends.bottom.is_below(flat(LEAST))):
                 return Ends(flat(LEAST), None, None, flat(LEAST), chosen=ends.chosen)

@@ -7,13 +7,11 @@ from fractions import Fraction
 from typing import Final
 
 from ..computed import NotComputed, held
-from ..dtypes import DIGITS, INTEGRAL
+from ..dtypes import DIGITS, GREATEST_HALF, INTEGRAL, LARGEST_HALF
 from .lines import Bound, Ends, Line, flat, less, single
 
 INFINITY: Final = 1 << 200
 """Stands for infinity."""
-MOST_OF_HALVES: Final = 65504
-BEYOND_HALVES: Final = 65520
 
 
 def rounded(ends: Ends, dtype: str, exact: bool = True, whole: bool = False) -> Ends:
@@ -32,8 +30,8 @@ def rounded(ends: Ends, dtype: str, exact: bool = True, whole: bool = False) -> 
 
     if whole and ends.within(flat(-(1 << DIGITS[dtype])), flat(1 << DIGITS[dtype])):
         return ends
-    most = flat(MOST_OF_HALVES)
-    infinite = flat(BEYOND_HALVES)
+    most = flat(LARGEST_HALF)
+    infinite = flat(GREATEST_HALF + 1)
     if dtype == "float16" and ends.top is not None and infinite.is_below(ends.top):
         ends = replace(ends, top=flat(INFINITY))
     if dtype == "float16" and ends.bottom is not None and ends.bottom.is_below(infinite.times(-1)):
@@ -71,6 +69,9 @@ def wrapped(ends: Ends, dtype: str) -> Ends:
     below = far.high is not None and far.high.is_below(flat(most))
     top = ends.top if below and ends.top is not None and flat(least).is_below(ends.top) else None
     bottom = ends.bottom if above and ends.bottom is not None and ends.bottom.is_below(flat(most)) else None
+    if ends.top is not None and ends.high is not None and far.high is not None:
+        once = flat(most + 1).is_below(ends.top) and far.high.is_below(flat(most + (1 << bits)))
+        bottom = far.high.plus(flat(-(1 << bits))) if once else bottom
     high = less(flat(most), ends.high) if ends.natural else flat(most)  # what wraps becomes less
     return replace(ends, low=flat(least), high=high, top=top, bottom=bottom)
 

@@ -218,6 +218,14 @@ def test_sizes_that_are_drawn_freely() -> None:
         assert report.accepts.holds(q=size) == fits, (size, report.to_text())
 
 
+def test_the_sum_of_no_numbers_is_0() -> None:
+    ranks = lambda x: torch.unique(x, return_inverse=True)[1]  # noqa: E731
+    target = lambda x: torch.split(torch.zeros(n(x), 2), (-ranks(x)).tolist())  # noqa: E731
+    report = check(target, "x: float32[q]", "q >= 0", replay=False)
+    assert report.accepts.certain.holds(q=0) and runs(target, 0), report.to_text()
+    assert not report.accepts.certain.holds(q=2) and not runs(target, 2), report.to_text()
+
+
 ROUNDED: Final[list[tuple[Target, int]]] = [
     (lambda x: torch.empty(6_000_000)[(torch.tensor(n(x)) / 3).ceil().long()], 18_000_000),
     (lambda x: torch.empty(14_000_000)[(torch.tensor(n(x)) * 0.7).round().long()], 20_000_000),

@@ -120,7 +120,8 @@ class _Inputs:
         """Yields the accepted sizes as conditions on the sizes of the inputs.
 
         A symbol s whose simplest occurrence is a size z = a*s + c is replaced by (z - c)//a, and a divides z
-        - c. Conditions on a symbol that no size shows in this way are left out.
+        - c. Conditions on a symbol that no size shows in this way are left out, and those on numbers that
+        floats are rounded to: these are indices, which the operators themselves check.
         """
         shown: dict[str, Dim] = {}
         defining: set[str] = set()
@@ -134,7 +135,9 @@ class _Inputs:
             if name not in defining and symbols(dim) <= shown.keys():
                 yield from conjuncts(eq(sym(name), substitute(dim, shown)))
         for formula in conjuncts(accepted):
-            if all(symbols(c.term) <= shown.keys() for c in comparisons(formula)):
+            terms = [c.term for c in comparisons(formula)]
+            floats = any(atom.op == "rounded" for atom in applications(*terms))
+            if not floats and all(symbols(term) <= shown.keys() for term in terms):
                 yield from conjuncts(rewrite(formula, shown))
 
     def python(self, condition: Formula) -> str:
