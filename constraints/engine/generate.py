@@ -422,6 +422,17 @@ class Generator:
         for known in self.domain.assumptions:
             self.learn(known)
 
+    def close(self) -> None:
+        """Releases what refers back to the generator, so that it is freed with its last user and needs no
+        garbage collection.
+        """
+        self.count = self.chooser = self.deeper = None
+        if self._dataless is not None:
+            self._dataless.close()
+            self._dataless = None
+        self.lying = nowhere
+        del self.contents
+
     @property
     def learnt(self) -> frozenset[Formula]:
         """Returns the learnt facts, without the axioms of rows."""
@@ -1375,6 +1386,7 @@ def generate(
         for id, part in zip(node.results, parts, strict=True):
             values[id] = part
             contents.name(part, id)
+    generator.close()
     return generator.said
 
 
