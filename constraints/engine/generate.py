@@ -220,7 +220,7 @@ class Rule:
         """Returns a result of the rule, as checked where another package wrote it: nothing, of an operator of
         its own, is an empty tuple. Raises TypeError for what is no value that a rule may return.
         """
-        if self.is_own:
+        if type(result) is Tensor or self.is_own:
             return result  # type: ignore[no-any-return]
         result = () if result is None and "::" in op else result
         for part in leaves(result):
@@ -501,7 +501,7 @@ class Generator:
         self._learnt.append(formula)
         self.bounds.learn(formula)
         self.equations.learn(formula)
-        if isinstance(formula, Compare) and formula.op == ">=" and self.bounds.at_least(-formula.term, 0):
+        if isinstance(formula, Compare) and formula.op == ">=" and self.bounds.at_most_0(formula.term):
             self.equations.learn(eq(formula.term, 0))
 
     def simplified(self, value: Value) -> Value:
@@ -1352,6 +1352,8 @@ def generate(
             if type(argument) is Ref:
                 value = values[argument.id]
                 given.append((value, argument.id))
+            elif type(argument) in _INERT:
+                value = argument
             else:
                 value = resolved(argument, values)
                 if parts_of(argument):
