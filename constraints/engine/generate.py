@@ -1353,7 +1353,7 @@ def generate(
                 value = values[argument.id]
                 given.append((value, argument.id))
             elif type(argument) in _INERT:
-                value = argument
+                value = argument  # type: ignore[assignment]
             else:
                 value = resolved(argument, values)
                 if parts_of(argument):

@@ -269,7 +269,7 @@ class _Dicts:
         """Returns the attributes or items of each owner."""
         return owners
 
-    put = staticmethod(setitem)
+    put: Callable[[Any, Any, Any], object] = staticmethod(setitem)
 
     def write(self, owner: Any, before: dict[Any, Any]) -> None:
         for name in [name for name in owner if name not in before]:
