@@ -220,7 +220,7 @@ class Rule:
         """Returns a result of the rule, as checked where another package wrote it: nothing, of an operator of
         its own, is an empty tuple. Raises TypeError for what is no value that a rule may return.
         """
-        if self.is_own:
+        if type(result) is Tensor or self.is_own:
             return result  # type: ignore[no-any-return]
         result = () if result is None and "::" in op else result
         for part in leaves(result):
@@ -428,6 +428,17 @@ class Generator:
         for known in self.domain.assumptions:
             self.learn(known)
 
+    def close(self) -> None:
+        """Releases what refers back to the generator, so that it is freed with its last user and needs no
+        garbage collection.
+        """
+        self.count = self.chooser = self.deeper = None
+        if self._dataless is not None:
+            self._dataless.close()
+            self._dataless = None
+        self.lying = nowhere
+        del self.contents
+
     @property
     def learnt(self) -> frozenset[Formula]:
         """Returns the learnt facts, without the axioms of rows."""
@@ -496,7 +507,7 @@ class Generator:
         self._learnt.append(formula)
         self.bounds.learn(formula)
         self.equations.learn(formula)
-        if isinstance(formula, Compare) and formula.op == ">=" and self.bounds.at_least(-formula.term, 0):
+        if isinstance(formula, Compare) and formula.op == ">=" and self.bounds.at_most_0(formula.term):
             self.equations.learn(eq(formula.term, 0))
 
     def simplified(self, value: Value) -> Value:
@@ -1374,6 +1385,8 @@ def generate(
             if type(argument) is Ref:
                 value = values[argument.id]
                 given.append((value, argument.id))
+            elif type(argument) in _INERT:
+                value = argument  # type: ignore[assignment]
             else:
                 value = resolved(argument, values)
                 if parts_of(argument):
@@ -1408,6 +1421,7 @@ def generate(
         for id, part in zip(node.results, parts, strict=True):
             values[id] = part
             contents.name(part, id)
+    generator.close()
     return generator.said
 
 

@@ -30,7 +30,7 @@ class Made:
 class Known:
     """A state of knowledge: the facts learnt, in order. Runs that learn the same facts share the state."""
 
-    __slots__ = ("_after", "_before", "_in_cases", "answered", "fitting", "made", "repeated")
+    __slots__ = ("_after", "_earlier", "_in_cases", "answered", "fitting", "made", "repeated")
 
     def __init__(self, before: Known | None = None) -> None:
         self.answered: dict[tuple[object, ...], Value] = {}
@@ -44,7 +44,9 @@ class Known:
         them. All states share them, as an answer that is repeated is made by the call of another run.
         """
         self._in_cases: dict[object, dict[int, Tensor]] = {}
-        self._before = before
+        self._earlier: Any = before and (before._in_cases, before._earlier)
+        """Those of the state before, and of the ones before it, without the states: these refer to this one.
+        """
         self._after: dict[object, Known] = {}
 
     def after(self, learnt: object) -> Known:
@@ -68,10 +70,10 @@ class Known:
         the tensor that represents all sizes. What fewer facts imply remains true.
         """
         if case not in self._in_cases:
-            state = self._before
-            while state is not None and case not in state._in_cases:
-                state = state._before
-            self._in_cases[case] = {} if state is None else state._in_cases[case].copy()
+            earlier = self._earlier
+            while earlier is not None and case not in earlier[0]:
+                earlier = earlier[1]
+            self._in_cases[case] = {} if earlier is None else earlier[0][case].copy()
         return self._in_cases[case]
 
 

@@ -115,10 +115,10 @@ def _steps(
     rank_is(c, weight, "weight", spatial + 2)
     strides, dilations = per_axis(c, stride, spatial, "stride"), per_axis(c, dilation, spatial, "dilation")
     positive(c, strides, "stride")
-    nothing = any_of(eq(n, 0) for n in input.shape if not c.at_least(n, 1))
     for size in dilations:
         if type(size) is int and size > 0:
             continue
+        nothing = any_of(eq(n, 0) for n in input.shape if not c.at_least(n, 1))
         wide = any_of((ge(size, 1), all_of((eq(size, 0), nothing))))
         c.require(wide, f"dilation must be at least 1, not {size}")
     return strides, dilations

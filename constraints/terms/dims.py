@@ -300,18 +300,17 @@ def applications(*dims: Dim) -> tuple[Apply, ...]:
     hold many copies.
     """
     found: dict[Apply, None] = {}
+    _find_applications(dims, found)
+    return (*found,)
 
-    def visit(dim: Dim) -> None:
+
+def _find_applications(dims: Iterable[Dim], found: dict[Apply, None]) -> None:
+    for dim in dims:
         for mono, _ in coefficients(dim):
             for atom in mono:
                 if isinstance(atom, Apply) and atom not in found:
-                    for arg in atom.args:
-                        visit(arg)
+                    _find_applications(atom.args, found)
                     found[atom] = None
-
-    for dim in dims:
-        visit(dim)
-    return (*found,)
 
 
 def evaluate(dim: Dim, values: Mapping[str, int]) -> int:

@@ -195,6 +195,8 @@ class Bounds:
         """A cache of the intervals of atoms, cleared when something is learnt: sizes are asked for over and
         over.
         """
+        self._answers: dict[tuple[Term, int], bool] = {}
+        """The answers of `at_least`, cleared likewise."""
         self._holding: dict[Mono, list[Term]] = {}
         """Terms of several summands that are at least 0, by each of their summands."""
 
@@ -202,6 +204,7 @@ class Bounds:
         """Adds a formula that holds from here on."""
         narrow(self.ranges, formula)
         self._atoms.clear()
+        self._answers.clear()
         for part in conjuncts(formula):
             if isinstance(part, Compare) and part.op == "!=":
                 self._learn_apart(part.term)
@@ -212,6 +215,7 @@ class Bounds:
 
     def _hold(self, term: Term) -> None:
         """Notes that the term is at least 0."""
+        self._answers.clear()
         varying, times, constant = _split(term.terms)
         least = -(constant // times)
         self._sums[varying] = max(least, self._sums.get(varying, least))
@@ -263,9 +267,23 @@ class Bounds:
 
     def at_least(self, dim: Dim, bound: int) -> bool:
         """Returns whether dim >= bound is certain."""
-        if self._is_seen(dim, bound):
-            return True
-        return any(self._is_seen(dim - multiple, bound) for multiple in self._multiples(dim))
+        if isinstance(dim, int):
+            return dim >= bound
+        found = self._answers.get((dim, bound))
+        if found is None:
+            found = self._is_seen(dim, bound) or any(
+                self._is_seen(dim - multiple, bound) for multiple in self._multiples(dim)
+            )
+            self._answers[dim, bound] = found
+        return found
+
+    def at_most_0(self, term: Term) -> bool:
+        """Returns whether term <= 0 is certain; of a single symbol, once, its range tells all."""
+        (mono, c), *rest = term.terms
+        alone = abs(c) == len(mono) == 1 and isinstance(mono[0], Symbol)
+        if alone and not any(other for other, _ in rest):
+            return _interval(term, self.ranges, self._atoms)[1] <= 0
+        return self.at_least(-term, 0)
 
     def _is_seen(self, dim: Dim, bound: int) -> bool:
         """Returns whether the bound follows from an interval, from a known sum, or from a lower bound of a

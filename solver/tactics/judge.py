@@ -7,6 +7,7 @@ z3 is imported when the first question gets that far.
 from __future__ import annotations
 
 import time
+import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -199,7 +200,12 @@ class Judge:
         return self._spent > self.budget.seconds + self.budget.grace_s
 
     def _nothing(self, thorough: bool = False) -> Consequences:
-        return Consequences((), lambda: self.hurried, thorough)
+        judge = weakref.ref(self)  # which has these facts, and is freed with its last user
+
+        def is_hurried() -> bool:
+            return (living := judge()) is not None and living.hurried
+
+        return Consequences((), is_hurried, thorough)
 
     def known(self, given: Iterable[Formula]) -> Consequences:
         """Returns the facts that the fast path derives from a conjunction. Callers must not change them."""

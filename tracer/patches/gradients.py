@@ -160,7 +160,7 @@ class _Differentiated:
             is_grads_batched: bool = False, materialize_grads: bool = False,
         ) -> Any:  # fmt: skip
             if transforms.GRAD_TAKES_DICTS and type(inputs) is dict:
-                found = grad(
+                found = self.grad(plain)(
                     outputs, tuple(inputs.values()), grad_outputs, retain_graph, create_graph, only_inputs,
                     allow_unused, is_grads_batched, materialize_grads,
                 )  # fmt: skip

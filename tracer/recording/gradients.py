@@ -75,11 +75,12 @@ class Gradients:
     def used(self, tensor: torch.Tensor, ref: int) -> None:
         """Notes the reference of a real tensor."""
         if self.of_real(tensor):
-            self._begins(ref, True)
+            self._leaves.add(ref)
+            self._known[ref] = True
 
     def of_real(self, tensor: torch.Tensor) -> bool:
         """Returns whether a real tensor requires gradients."""
-        if (asked := self._asked.get(id(tensor))) is not None:
+        if self._asked and (asked := self._asked.get(id(tensor))) is not None:
             return asked
         if type(tensor) in PLAIN_TENSORS:
             return tensor.requires_grad

@@ -21,7 +21,7 @@ from bisect import bisect_right
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, chain, compress, filterfalse, islice
-from operator import attrgetter, is_, methodcaller
+from operator import attrgetter, is_, methodcaller, setitem
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, Final, NamedTuple
 
@@ -269,9 +269,7 @@ class _Dicts:
         """Returns the attributes or items of each owner."""
         return owners
 
-    @staticmethod
-    def put(owner: Any, name: Any, value: Any) -> None:
-        owner[name] = value
+    put: Callable[[Any, Any, Any], object] = staticmethod(setitem)
 
     def write(self, owner: Any, before: dict[Any, Any]) -> None:
         for name in [name for name in owner if name not in before]:
@@ -309,18 +307,21 @@ class _Dicts:
                 self.write(owner, before)
         return changed
 
-    def places(self, replaced: Container[int]) -> list[tuple[int, Any, Any]]:
-        """Returns the places of some values, given by identity, with their owners and the values."""
-        ends, owners, values = [*accumulate(self._sizes)], self._owners, self._values
+    def places(self, replaced: Container[int]) -> tuple[list[int], list[Any]]:
+        """Returns the places of some values, given by identity, and the values."""
+        values = self._values
         places = [at for at in self.loose if id(values[at]) in replaced]
-        return [(at, owners[bisect_right(ends, at)], values[at]) for at in places]
+        return places, [values[at] for at in places]
 
-    def exchange(self, new: Iterable[tuple[int, Any, Any]]) -> None:
+    def exchange(self, places: list[int], new: Iterable[Any]) -> None:
         """Puts values in such places, also among the contents that are known here."""
-        names, values, put = self._names, self._values, self.put
-        for at, owner, value in new:
+        if not places:
+            return
+        ends, owners, names, values = [*accumulate(self._sizes)], self._owners, self._names, self._values
+        put = self.put
+        for at, value in zip(places, new, strict=True):
             values[at] = value
-            put(owner, names[at], value)
+            put(owners[bisect_right(ends, at)], names[at], value)
 
 
 class _Classes(_Dicts):
@@ -330,9 +331,7 @@ class _Classes(_Dicts):
     def read(owners: Sequence[Any]) -> Sequence[Any]:
         return [*map(vars, owners)]
 
-    @staticmethod
-    def put(owner: Any, name: Any, value: Any) -> None:
-        type.__setattr__(owner, name, value)
+    put = staticmethod(type.__setattr__)
 
     def write(self, owner: Any, before: dict[Any, Any]) -> None:
         now = dict(vars(owner))
@@ -577,7 +576,7 @@ class Held:
         lazy = [made for made in replaced.values() if isinstance(made, UninitializedTensorMixin)]
         self._kinds.add(lazy)
         containers: list[tuple[_Container, list[Any]]] = []
-        exchanged: list[tuple[_Dicts, list[tuple[int, Any, Any]]]] = []
+        exchanged: list[tuple[_Dicts, list[int], list[Any]]] = []
         try:
             for container in chain(self._own_containers, self._containers):
                 if not replaced.keys().isdisjoint(map(id, container.contents)):
@@ -585,13 +584,14 @@ class Held:
                     container.contents = [replaced.get(id(value), value) for value in container.contents]
                     container.write(container.contents)
             for several in (self._own, self._dicts, self._classes):
-                exchanged.append((several, places := several.places(replaced)))
-                several.exchange([(at, owner, replaced[id(value)]) for at, owner, value in places])
+                places, former = several.places(replaced)
+                exchanged.append((several, places, former))
+                several.exchange(places, [replaced[id(value)] for value in former])
             with self.kept() as changed:
                 yield Lent(stand_ins.aliases, changed)
         finally:
-            for several, places in exchanged:
-                several.exchange(places)
+            for several, places, former in exchanged:
+                several.exchange(places, former)
             for container, contents in containers:
                 container.contents = contents
                 container.write(contents)

@@ -20,7 +20,7 @@ from ..values.real_tensors import dtype_name
 from ..values.sequences import SEVERAL, settled
 from ..values.symbolic import RowSizes, SymbolicTensor
 from .memory import OWNING, PLAIN
-from .repeats import OperandSlot
+from .repeats import PLAIN_TENSORS, OperandSlot
 from .stored import RealTensors
 
 
@@ -33,10 +33,17 @@ class Lowering(RealTensors):
         kind = type(value)
         if kind in NUMBERS or kind is complex:
             return value
+        if kind in PLAIN_TENSORS:
+            _, known, ref = self.real_tensor(value)
+            ids[id(known)] = ref
+            return known
+        if kind is tuple and _INTEGERS.issuperset(map(type, value)):
+            return value
         if kind in ARRAYS:
             value = value.lowered()
         if isinstance(value, SymbolicTensor):
-            self._no_ended(value.value)
+            if self.loops.ended:
+                self._no_ended(value.value)
             ids[id(value.value)] = value.ref
             return value.value
         if type(value) is torch.SymInt:  # as torch's engine of derivatives hands sizes on
@@ -99,7 +106,7 @@ class Lowering(RealTensors):
         `written` is the tensor, or the tensors, that an in-place call or `out=` wrote into.
         """
         if type(value) is Tensor or value is Dyn:
-            if id(value) in ids and value is not Dyn:
+            if ids and id(value) in ids and value is not Dyn:
                 value = self.generator.again(value)
             ref = self.new_value(value)
             results.append(ref.id)
@@ -142,3 +149,4 @@ OF_PYTHON: Final = {bool: "bool", int: "int64", float: "float64", complex: "comp
 """The dtypes that torch takes types of Python's for."""
 EQUALITIES: Final = frozenset({"equal", "allclose"})
 NUMBERS = frozenset({int, float, bool, str, type(None)})
+_INTEGERS = frozenset({int})

@@ -13,7 +13,7 @@ from torch.overrides import TorchFunctionMode
 
 from ..bytecode.operations import hands_on
 from ..host.interpreter import frame_above
-from ..host.operators import OpOverload, home_of
+from ..host.operators import OpOverload
 from ..host.patches import Patch, together
 from ..host.tensors import CALLS_WITH_OVERRIDES, DispatchMode, overrides_off
 from ..patches.integers import ARRAYS
@@ -53,7 +53,7 @@ class Mode(TorchFunctionMode):
         counter of batches. All such writes are undone after the run.
         """
         kwargs = kwargs or {}
-        if home_of(func) == _FOR_LISTS:
+        if getattr(func, "__module__", None) == _FOR_LISTS:
             with self._catching():
                 return func.__wrapped__(*args, **kwargs)
         if self.run.overwritten:

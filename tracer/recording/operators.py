@@ -89,6 +89,8 @@ class _Application:
     arguments: dict[str, Any] = field(default_factory=dict)
     result: Any = None
     """The answer of the rule."""
+    refusals: Any = ()
+    """The sizes at which it is refused for some data."""
     answered: FinishedCall | None = None
     """The call as it may be repeated."""
     results: list[int] = field(default_factory=list)
@@ -177,7 +179,8 @@ class Operators(WritingRun):
 
     def operator(self, spelling: str, args: tuple[Any, ...], kwargs: dict[str, Any], func: Any = None) -> Any:
         """Applies the rule of an operator, records the node and returns the program's result."""
-        self._goes_on(spelling, args, kwargs)
+        if self._made or self._stopped or self.spread is not None or self.loops.failure is not None:
+            self._goes_on(spelling, args, kwargs)
         op, noted = canonical(spelling), len(self.generator.said.notes)
         if torch.is_autocast_enabled(self.kernels):
             args, kwargs = autocast.cast(self, op, args, kwargs)
@@ -185,7 +188,8 @@ class Operators(WritingRun):
             self.give_up(f"whether {op} warns decides what the program does")
         if op in listed.TAKING:
             args = listed.with_tensors(self, op, args)
-        if (written := _written(op, args, kwargs)) is not None:
+        written = _written(op, args, kwargs) if kwargs or op == "setitem" or is_in_place(op) else None
+        if written is not None:
             if self._stands_in(written):
                 args, kwargs = self.present(args), self.present(kwargs)
                 written = _written(op, args, kwargs)
@@ -195,13 +199,14 @@ class Operators(WritingRun):
         key = call.key, *known.origins(call.values)
         found = known.repeated.get(key)
         if found is not None and not self.loops.ended:
-            return self._begun(self._repeat(found, call, args), kwargs)
+            made = self._repeat(found, call, args)
+            return self._begun(made, kwargs) if kwargs else made
         if op in listed.LISTED and (several := listed.LISTED[op](args, kwargs)) is not None:
             return several
         application = _Application(op, func, args, kwargs, written, call, key, noted)
         for step in _STEPS:
             step(self, application)
-        return self._begun(application.lifted, kwargs)
+        return self._begun(application.lifted, kwargs) if kwargs else application.lifted
 
     def _begun(self, made: Any, kwargs: dict[str, Any]) -> Any:
         """Returns the result of a call, noted as a leaf if it was asked to require gradients."""
@@ -268,14 +273,15 @@ class Operators(WritingRun):
 
     def _refuse(self, it: _Application) -> None:
         """Raises what the program catches."""
+        it.refusals = self.generator.refusals()
         self._raise_if_caught(it.constraints)
-        self._raise_if_unsure(it.notes, self.generator.refusals())
+        self._raise_if_unsure(it.notes, it.refusals)
 
     def _keep_answer(self, it: _Application) -> None:
         """Keeps the answer for calls with the same key, where it depends on nothing else."""
         if not self.generator.repeatable or it.counts or (slots := it.call.slots) is None:
             return
-        if self.generator.refusals():  # what was valid may have been written into when the call comes again
+        if it.refusals:  # what was valid may have been written into when the call comes again
             return
         writes = it.written is not None
         if writes and not (it.args and it.args[0] is it.written and it.call.writes_data(it.written)):
@@ -302,7 +308,8 @@ class Operators(WritingRun):
 
     def _hand_back(self, it: _Application) -> None:
         """Makes the program's result."""
-        it.targets = [(t, t.value) for t in leaves((it.written,)) if isinstance(t, SymbolicTensor)]
+        if it.written is not None:
+            it.targets = [(t, t.value) for t in leaves((it.written,)) if isinstance(t, SymbolicTensor)]
         it.lifted = self._lift(it.result, it.op, it.ids, it.results, it.written)
         if it.result == () and it.func is not None and declared_results(it.func) == ():
             it.lifted = None

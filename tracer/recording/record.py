@@ -49,7 +49,7 @@ from ..patches.stand_ins import AnotherSource, symbolic_builtins
 from ..summaries.plans import NotSummarised, Plans
 from ..values.keys import is_of_size
 from ..values.numbers import Size
-from ..values.random import DRAWN, UNSEEN, drawn_by_python
+from ..values.random import DRAWN, UNSEEN, has_drawn
 from ..values.real_tensors import default_dtype
 from ..values.sequences import SEVERAL, Repeated, physical
 from ..values.symbolic import Sizes, SymbolicTensor
@@ -120,8 +120,10 @@ def _recorded(
     Python's names stay `rebound` from the first path to the last, since that takes longer than a short path.
     """
 
+    running: list[Recording] = []
+
     def ranges(*args: Any) -> Any:
-        return run.loops.ranges(*args)
+        return running[-1].loops.ranges(*args)
 
     started = time.monotonic()
     with collector_at_rest():
@@ -144,6 +146,7 @@ def _recorded(
         until = started + budget_s * (1 if paths else 2)
         seed()
         run = Recording(Assignment(subject, spec, rules, oracle, pending.pop(), plans, until, along, device))
+        running[:] = [run]
         try:
             with collector_at_rest():
                 paths.append(run.run())
@@ -177,6 +180,7 @@ def _recorded(
             lent.changed.extend(held.restore())
         if progress:
             progress(len(paths))
+    running.clear()  # `ranges` stays in a class, which only a garbage collection frees
     if fails and len(paths) == 1:
         end = paths[0].end
         raise NotCallable(f"the target fails for a reason other than sizes: {end.reason}", end.origin)
@@ -209,7 +213,10 @@ class Recording(Operators):
         """
         self.subject = dataclasses.replace(self.subject, target=over)
         self.real.clear()
-        self.generator.count = self.generator.chooser = self.generator.deeper = None
+        self.generator.close()
+        del self.gradients
+        for memory in self._memories.values():
+            memory.parts.clear()
         self.loops.close()
         self.calls.close()
 
@@ -219,7 +226,6 @@ class Recording(Operators):
         outputs: list[tuple[str, Argument]] = []
         target = self.subject.target
         bound = bind(target, self.spec.inputs, self._input)
-        drawn = drawn_by_python()
         try:
             with (
                 entering_composites(),
@@ -277,7 +283,7 @@ class Recording(Operators):
             said.notes[:] = [note for note in said.notes if note.reason != SAME_DATA]
         if not self.is_as_lent():
             said.notes.append(Note("approximate", UNSEEN, -1))
-        if drawn_by_python() != drawn:
+        if has_drawn():
             said.notes.append(Note("approximate", DRAWN, -1))
         asked = [c.formula for c in (*self.conditions, *self.turns) if c.formula is not None]
         return Path(

@@ -56,7 +56,7 @@ class RealTensors(Decisions):
         """
         found = self.real.get(id(tensor))
         if found is None:
-            if is_of_transform(tensor):
+            if id(tensor) not in self.subject.lent and is_of_transform(tensor):
                 self.give_up("a transform makes another tensor of a constant that meets one without data")
             if type(tensor) in PLAIN_TENSORS:
                 known = value_of(tensor)

@@ -38,6 +38,8 @@ class Subject:
     """The Python modules that contain its code."""
     nothing: Known = field(default_factory=Known)
     """The initial knowledge of every run; answers of rules are shared between runs through it."""
+    lent: frozenset[int] = frozenset()
+    """The parameters and buffers that are stand-ins, by identity: no transform has made them."""
 
     @classmethod
     def of(
@@ -48,7 +50,7 @@ class Subject:
     ) -> Subject:
         """Returns the subject.
 
-        `others` are tensors that the program refers to, as parameters, buffers or elsewhere.
+        `others` are stand-ins for tensors that the program refers to, as parameters, buffers or elsewhere.
         """
         names: dict[int, str] = {}
         owned: list[torch.Tensor] = []
@@ -66,7 +68,8 @@ class Subject:
         owned += (tensor for tensor in others if id(tensor) not in names)
         device = device or torch.device("cpu")
         sources = tuple(sources_of(target, modules))
-        return cls(target, device, ModuleNames(target, modules), names, tuple(owned), sources)
+        lent = frozenset(names.keys() & map(id, others))
+        return cls(target, device, ModuleNames(target, modules), names, tuple(owned), sources, lent=lent)
 
 
 def over(*args: Any) -> NoReturn:

@@ -4,12 +4,15 @@ the program is recorded.
 
 from __future__ import annotations
 
+import functools
 import random
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import torch
+
+from ..host.surroundings import SEED
 
 _DRAWING: Final = frozenset(
     """
@@ -45,10 +48,22 @@ UNSEEN: Final = "writes of other code, such as NumPy, into the memory of a tenso
 DRAWN: Final = "numbers that Python or NumPy drew at random are those of one run"
 
 
-def drawn_by_python() -> object:
-    """Returns the state of the generators of Python and NumPy, which changes when numbers are drawn."""
-    state: tuple[object, ...] = random.getstate()
-    if (numpy := sys.modules.get("numpy")) is not None:
-        kind, keys, *more = numpy.random.get_state()
-        state = (*state, kind, keys.tobytes(), *more)
-    return state
+def has_drawn() -> bool:
+    """Returns whether Python or NumPy have drawn numbers since the run was seeded."""
+    if random.getstate() != _seeded(random.Random):
+        return True
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and _words(numpy.random.get_state()) != _seeded(numpy.random.RandomState)
+
+
+@functools.cache
+def _seeded(kind: Any) -> object:
+    """Returns the state of a generator of numbers at the beginning of each run."""
+    generator = kind(SEED)
+    return generator.getstate() if kind is random.Random else _words(generator.get_state())
+
+
+def _words(state: tuple[Any, ...]) -> object:
+    """Returns a state of NumPy's in comparable form."""
+    kind, keys, *more = state
+    return kind, keys.tobytes(), more

@@ -120,6 +120,10 @@ class Dataless:
         self._regions.clear()
         self._zero.clear()
 
+    def close(self) -> None:
+        """Releases the calls that made values, which refer back to it."""
+        self._makers.clear()
+
     def undecided(self, ref: int) -> Formula:
         """Returns the sizes at which a condition is the same for all data, perhaps an unusual one: that of
         nothing, or of NaN.
