@@ -101,7 +101,6 @@ REDUCTIONS: Final[dict[str, Rule]] = {
     **reductions("ii=x", "nansum", "dim keepdim dtype"),
     **reductions("xx==", "mean", "dim keepdim dtype"),
     **reductions("===x", "amax amin", "dim keepdim", choice=True),
-    **reductions("ff==", "logsumexp", "dim keepdim", required="input dim"),
     **reductions("ii==", "prod", "dim keepdim dtype", one=True),
     **reductions("xiix", "argmax argmin", "dim keepdim", choice=True, one=True),
 }
@@ -123,6 +122,15 @@ def all_true(c: Context, input: Tensor) -> Tensor:
 def grad_sum_to_size(c: Context, input: Tensor, size: Shape | None = None) -> Tensor:
     """[*a, *n] -> [*m], each m being n or 1; without a size, the tensor itself"""
     return input if size is None else sum_to_size(c, input, *size)
+
+
+def logsumexp(c: Context, input: Tensor, dim: Axes, keepdim: Value = False) -> Tensor:
+    """[*a, n, *b] -> [*a, *b]; of an empty list all, but the largest elements keep their dims there"""
+    result = reduce_axes(c, "logsumexp", "ff==", False, input, dim, keepdim, None)
+    if dim == () and input.shape and not keepdim:
+        nothing = any_of(eq(n, 0) for n in input.shape)
+        c.require(nothing, "logsumexp of no dims gives one element, whose shape torch takes for another")
+    return result
 
 
 def hash_tensor(c: Context, input: Tensor, dim: Axes = None, keepdim: Value = False, mode: int = 0) -> Tensor:
@@ -640,6 +648,7 @@ CLAUSES: Final[dict[str, RuleFunction]] = {
     "_is_any_true": all_true,
     "count_nonzero": count_nonzero,
     "hash_tensor": hash_tensor,
+    "logsumexp": logsumexp,
     "cummax": cummax,
     "cummin": cummax,
     "cumulative_trapezoid": cumulative_trapezoid,

@@ -69,6 +69,11 @@ CASES = [
     Case("_is_any_true", torch._is_any_true, (T("a b", flag),)),
     Case("_grad_sum_to_size", aten._grad_sum_to_size, (T("a b"), [D("c")])),
     Case("_grad_sum_to_size", aten._grad_sum_to_size, (T("a b"), None)),
+    *(
+        Case("logsumexp", torch.logsumexp, (T(dims), ()), kwargs)
+        for dims in ("", "a", "a b")
+        for kwargs in ({}, {"keepdim": True})
+    ),
     Case("hash_tensor", torch.hash_tensor, (T("a b c", permute=P), (0, 2))),
     Case("hash_tensor", torch.hash_tensor, (T("a b", i64), 1), {"keepdim": True}),
     Case("hash_tensor", torch.hash_tensor, (T("a b"),)),
