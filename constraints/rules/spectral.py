@@ -22,7 +22,7 @@ from .common import (
     rank_is,
     strides_of,
 )
-from .creation import at_least_0
+from .creation import at_least_0, real_steps
 from .resize import constant_pad_nd, pad
 from .strides import dense_in, is_less, preserved
 from .window import positive, windows
@@ -70,7 +70,8 @@ def transformed(
 
     The last axis of a real input is halved to m//2 + 1; inverted, it is doubled to 2*(n - 1) where no length
     is given. There must be at least one point on each transformed axis; before torch 2.15, the tensor may not
-    be empty. Since then, a `raw` operator does nothing where its result is empty.
+    be empty, unless there is no such axis. Since then, a `raw` operator does nothing where its result is
+    empty.
     """
     if len(set(dims)) != len(dims):
         c.refuse(f"an axis is transformed twice: {dims}")
@@ -95,7 +96,7 @@ def transformed(
     for points in transforms:
         c.require(any_of((raw and nothing, ge(points, 1))), f"a transform of {points} points ({input})")
     for i, n in enumerate(input.shape):
-        if i not in dims:
+        if dims and i not in dims:
             c.require(any_of((nothing, ge(n, 1))), f"MKL transforms no empty tensor ({input})")
     dtype = to_real(input.dtype) if kind == DOUBLED else to_complex(input.dtype)
     return Tensor(tuple(shape), dtype, _layout(c, resized, tuple(shape), dims, ordered))
@@ -232,19 +233,22 @@ def _fft_c2r(
 
 def fftshift(c: Context, input: Tensor, dim: Any = None) -> Tensor:
     """`[*n] -> [*n]`"""
-    if not input.shape:
+    along = dim if isinstance(dim, tuple) else range(input.rank) if dim is None else (dim,)
+    if not _axes(c, tuple(along), input.rank):
         c.refuse("input has no dimension to shift")
-    _axes(c, dim if isinstance(dim, tuple) else () if dim is None else (dim,), input.rank)
     return Tensor(input.shape, input.dtype)
 
 
 def fftfreq(c: Context, n: Any, d: float = 1.0, dtype: str | None = None) -> Tensor:
-    """`n -> [n]`"""
-    return Tensor((at_least_0(c, n, "n"),), dtype or "float32")
+    """`n -> [n]`, of floats"""
+    size = at_least_0(c, n, "n")
+    real_steps(c, "fftfreq", size, dtype, -1)
+    return Tensor((size,), dtype or "float32")
 
 
 def rfftfreq(c: Context, n: Any, d: float = 1.0, dtype: str | None = None) -> Tensor:
     """`n -> [n/2 + 1]`, where n/2 is rounded towards 0: from -3 on that is a size."""
+    real_steps(c, "rfftfreq", 0, dtype, -1)
     if isinstance(n, Number | Tensor) or c.at_least(n, 0):
         return Tensor((at_least_0(c, n, "n") // 2 + 1,), dtype or "float32")
     c.require(ge(n, -3), f"n must be at least -3, not {n}")

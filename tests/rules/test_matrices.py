@@ -74,16 +74,16 @@ CASES = [
     case("inverse", L.inv, T("n n", c64)),
     case("linalg_eigh", L.eigh, T("n n", c64), "U"),
     *(
-        case(op, f, T("n n"), triangle)
-        for op, f in (("linalg_eigh", L.eigh), ("linalg_eigvalsh", L.eigvalsh), ("_linalg_eigh", aten._linalg_eigh))
+        case(op, spelt(op), T("n n"), triangle)
+        for op in ("linalg_eigh", "linalg_eigvalsh", "_linalg_eigh")
         for triangle in ("l", "X", "", "Lower")
     ),
     case("linalg_eigvalsh", L.eigvalsh, T("b n m"), UPLO="X"),
     case("linalg_eigvals", L.eigvals, T("n n", f64)),
-    *(case(op, f, T("b n m"), driver="gesvd") for op, f in (("linalg_svd", L.svd), ("linalg_svdvals", L.svdvals))),
+    *(case(op, spelt(op), T("b n m"), driver="gesvd") for op in ("linalg_svd", "linalg_svdvals")),
     *(
-        case(op, f, T("b n m"), pivot=pivot)
-        for op, f in (("linalg_lu_factor", L.lu_factor), ("linalg_lu_factor_ex", L.lu_factor_ex))
+        case(op, spelt(op), T("b n m"), pivot=pivot)
+        for op in ("linalg_lu_factor", "linalg_lu_factor_ex")
         for pivot in (True, False)
     ),
     case("_lu_with_info", torch._lu_with_info, T("b n m"), False),
