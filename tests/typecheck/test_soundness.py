@@ -680,8 +680,31 @@ def test_vmap_over_no_rows_is_told_to_be_open() -> None:
         return torch.vmap(lambda row: row.view(2, -1))(x)
 
     assert "approximate" in [f.code for f in check(rows, "x: [b, n]", ["0 <= b"]).findings]
+    report = check(rows, "x: [b, n]", ["0 <= b"])
+    report = check(rows, "x: [b, n]", ["0 <= b"])
+    assert str(report.accepts.certain) == "1 <= b and n % 2 == 0"
     assert "approximate" not in [f.code for f in check(rows, "x: [b, n]").findings]
     assert not eager(rows, "x: [b, n]", {"b": 0, "n": 2})
+
+
+@pytest.mark.parametrize(
+    ("function", "open_to_rows"),
+    [
+        (lambda a, b: a.add_(b), False),
+        (lambda a, b: b.add_(a), True),
+        (lambda a, b: b.mul_(2).add_(a).sum(), True),
+        (lambda a, b: torch.zeros(3).add_(b), False),
+        (lambda a, b: b.clone().add_(b + a), True),
+    ],
+)
+def test_a_row_of_vmap_is_not_written_into_a_tensor_that_all_rows_share(
+    function: Callable[..., Tensor], open_to_rows: bool
+) -> None:
+    def mapped(a: Tensor, b: Tensor) -> Tensor:
+        return torch.vmap(function, (None, 0))(a, b)
+
+    report = check(mapped, "a: [3]; b: [n, 3]", ["2 <= n"])
+    assert (report.verdict == "proved") is eager(mapped, "a: [3]; b: [n, 3]", {"n": 2}) is open_to_rows
 
 
 def test_bags_of_so_many_indices_each_lie_within_these() -> None:

@@ -13,6 +13,8 @@ from typing import Any
 
 import torch
 
+from ...constraints.ir.opnames import is_in_place
+from ...constraints.ir.program import Node
 from ...constraints.terms.formula import Formula, eq, ge
 from ..host import operators
 from ..host.patches import Function, Patch, together
@@ -90,6 +92,17 @@ def uncompiled() -> Iterator[None]:
         yield
 
 
+def _writes_rows_into_one(nodes: Sequence[Node], rows: set[int | None]) -> bool:
+    """Returns whether a call writes into a tensor that is the same for all rows what differs among them."""
+    for node in nodes:
+        used = [ref.id in rows for ref in node.refs]
+        if (is_in_place(node.op) or node.op == "setitem") and any(used) and not used[0]:
+            return True
+        if any(used):
+            rows.update(node.results)
+    return False
+
+
 def _vmap_by_rows(recording: Recorder) -> Iterator[Patch]:
     """Yields patches under which `vmap(f)` calls f once, on one slice of each mapped argument, and stacks its
     results.
@@ -110,7 +123,11 @@ def _vmap_by_rows(recording: Recorder) -> Iterator[Patch]:
                     leaf if dim is None else recording.operator("row", (leaf, dim), {})
                     for leaf, dim in zip(leaves, dims, strict=True)
                 ]
+                taken = {row.ref for row, dim in zip(rows, dims, strict=True) if dim is not None}
+                begin = len(recording.nodes)
                 returned, shape = pytree.tree_flatten(func(*pytree.tree_unflatten(rows, spec), **kwargs))
+                if _writes_rows_into_one(recording.nodes[begin:], taken):
+                    recording.doubt("vmap may refuse that a row is written into a tensor that is no row")
                 places = operators.mapped_results(out_dims, shape)
                 if places is None or not all(isinstance(part, torch.Tensor) for part in returned):
                     recording.give_up("a result of vmap that is no tensor, or out_dims that do not fit it")

@@ -254,7 +254,7 @@ class Operators(WritingRun):
     def _refuse(self, it: _Application) -> None:
         """Raises what the program catches."""
         self._raise_if_caught(it.constraints)
-        self._raise_if_unsure(it.notes, self.generator.refusals())
+        self._raise_if_unsure(it.op, it.notes, self.generator.refusals())
 
     def _keep_answer(self, it: _Application) -> None:
         """Keeps the answer for calls with the same key, where it depends on nothing else."""
