@@ -415,9 +415,13 @@ def view_as_complex(c: Context, input: Tensor) -> Tensor:
     if strides is None:
         c.approximate("the strides of a tensor that is viewed as complex are not known", "accept")
         return Tensor(shape, dtype, Layout.UNKNOWN)
-    c.require(eq(strides[-1], 1), f"the stride of the last dimension must be 1, not {strides[-1]}")
+    plain = input.layout is Layout.CONTIGUOUS
+    nothing = False if plain else any_of(eq(n, 0) for n in shape)
+    c.approximate("which strides a view of no elements has is not followed", "accept", nothing)
+    last = any_of((eq(strides[-1], 1), nothing))
+    c.require(last, f"the stride of the last dimension must be 1, not {strides[-1]}")
     for n, step in zip(shape, strides, strict=False):
-        c.require(any_of((eq(step % 2, 0), eq(n, 1))), f"a stride of {step} is not even")
+        c.require(any_of((eq(step % 2, 0), eq(n, 1), nothing)), f"a stride of {step} is not even")
     contiguous = input.layout is Layout.CONTIGUOUS or strides == contiguous_strides(input.shape)
     return Tensor(shape, dtype, Layout.CONTIGUOUS if contiguous else tuple(s // 2 for s in strides[:-1]))
 

@@ -34,7 +34,7 @@ from ..values.sequences import counted, joined
 from ..values.symbolic import OPERATOR_ATTRIBUTES, QUESTIONS, SymbolicTensor, Within, answer, bound
 from .effects import WritingRun, other_sizes
 from .fallback import estimated, leaves
-from .memory import STRIDING, is_view, remember, storage
+from .memory import STRIDING, is_view, remember, require_retyped, storage
 from .overlaps import lying, require_no_overlap
 from .repeats import CallKey, FinishedCall
 from .subject import Assignment
@@ -245,7 +245,8 @@ class Operators(WritingRun):
             generator.take_for_valid()
 
     def _require_memory(self, it: _Application) -> None:
-        """Adds what torch requires of the memory of what is written into."""
+        """Adds what torch requires of the memory of what is written into, or viewed as another dtype."""
+        require_retyped(it.op, it.args[0] if it.args else None, it.arguments)
         if it.written is not None:
             given = (*it.args, *it.kwargs.values())
             into = it.result if it.kwargs.get("out") is not None else None

@@ -288,6 +288,12 @@ class Memory:
         """Returns the elements of another tensor after a tensor of this memory has become `part`."""
         return UNTRACKED
 
+    def has_turned_signs(self) -> bool | None:
+        """Returns whether torch notes that its tensor's elements are those in memory with another sign: of a
+        conjugate, or of the imaginary part of one; None where that is not known.
+        """
+        return False
+
 
 class StoredMemory(Memory):
     """The memory of real tensors, which is kept alive, as they are."""
@@ -599,6 +605,12 @@ def storage_offset(run: Recorder, x: SymbolicTensor) -> Any:
     return size(run, start)
 
 
+def has_turned_signs(run: Recorder, x: SymbolicTensor) -> bool:
+    """Returns whether its elements are those in memory with another sign."""
+    turned = x.memory.has_turned_signs()
+    return run.give_up("it is not known if a conjugate was copied") if turned is None else turned
+
+
 def is_contiguous(run: Recorder, x: SymbolicTensor, memory_format: Any = torch.contiguous_format) -> bool:
     """Returns whether the elements have this order in memory, sizes of 1 aside."""
     value = known(run, x)
@@ -799,8 +811,8 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
     "result_type": result_type,
     "is_same_size": lambda run, x, y: shape(run, x) == shape(run, y),
     "is_inference": lambda run, x: False,
-    "is_conj": lambda run, x: False,
-    "is_neg": lambda run, x: False,
+    "is_conj": lambda run, x: x.dtype.is_complex and has_turned_signs(run, x),
+    "is_neg": lambda run, x: not x.dtype.is_complex and has_turned_signs(run, x),
     "has_names": lambda run, x: False,
     "is_pinned": lambda run, x: False,
     "is_shared": lambda run, x: False,
