@@ -369,6 +369,8 @@ def _square_unless_empty(c: Context, wanted: bool, tensor: Tensor) -> None:
 def cond(c: Context, input: Tensor, p: Any = None) -> Tensor:
     """[*b, n, m] -> [*b]; square, but for None, 2 and -2 and, where it is empty, for all numbers"""
     batch, _, _ = _matrix(c, input, square=isinstance(p, str))
+    if isinstance(p, str) and p not in ("fro", "nuc"):
+        c.refuse(f"linalg.cond takes no norm {p!r}", ValueError if c.since(2, 14) else RuntimeError)
     if p is not None and not isinstance(p, str) and p not in (inf, -inf):
         error = ValueError if c.since(2, 14) else RuntimeError
         require_number(c, equals(p, -2, -1, 1, 2), f"linalg.cond takes no norm {p}", error)

@@ -131,7 +131,7 @@ CASES = [
     case("linalg_matrix_rank", L.matrix_rank, T("n")),
     case("linalg_cond", L.cond, T("b n m")),
     case("linalg_cond", L.cond, T("b n m"), -2),
-    case("linalg_cond", L.cond, T("b n m"), "fro"),
+    *(case("linalg_cond", L.cond, T("b n m"), p) for p in ("fro", "nuc", "foo")),
     case("linalg_cond", L.cond, T("b n m"), 1),
     *(case("matrix_power", L.matrix_power, T("b n m"), n) for n in (-2, -1, 0, 1, 3)),
     case("matrix_power", L.matrix_power, T("n n", i64), 2),

@@ -76,6 +76,10 @@ _WITHIN: Final = frozenset("select narrow slice getitem".split())
 _ANYWHERE: Final = frozenset(
     "as_strided as_strided_ diagonal real imag view_as_real view_as_complex".split()
 )
+_SEVERAL: Final = frozenset("split split_with_sizes chunk unbind".split())
+"""Operators that return several views at once, none of which is written into while gradients are on. The
+`unsafe_` forms of them have the same names; others slice for each result.
+"""
 _MOVING: Final = _PARTS | _WITHIN | {"unbind", "diagonal"}
 """Views that may begin at a later element, by the strides of the tensor."""
 _RANKS: Final = {"atleast_1d": 1, "atleast_2d": 2, "atleast_3d": 3}
@@ -384,7 +388,7 @@ def is_plain(item: Any) -> bool:
     return item is None or (isinstance(item, int | Term | Slice | Ellipses) and not isinstance(item, bool))
 
 
-_SEVERAL: Final = (list, tuple)
+_SEQUENCES: Final = (list, tuple)
 
 
 def remember(node: Node, given: Sequence[Any], value: Any, results: Any) -> None:
@@ -395,13 +399,13 @@ def remember(node: Node, given: Sequence[Any], value: Any, results: Any) -> None
         if given:
             _lies_in(results, given[0], value, node, 0, (results.value,))
         return
-    parts = results if isinstance(results, _SEVERAL) else (results,)
+    parts = results if isinstance(results, _SEQUENCES) else (results,)
     values = tuple([part.value if isinstance(part, SymbolicTensor) else None for part in parts])
     if node.op not in _EACH:
         for place, part in enumerate(parts if given else ()):
             _lies_in(part, given[0], value, node, place, values)
         return
-    several = given[0] if len(given) == 1 and isinstance(given[0], _SEVERAL) else given
+    several = given[0] if len(given) == 1 and isinstance(given[0], _SEQUENCES) else given
     for place, (part, source) in enumerate(zip(parts, several, strict=False)):
         _lies_in(part, source, getattr(source, "value", None), node, place, values)
 
@@ -436,6 +440,24 @@ crops keeps strides.
 """
 
 
+def note_gradients(op: str, results: Any) -> None:
+    """Notes whether the views that an operator returned are written into while gradients are on."""
+    is_several = op in _SEVERAL and isinstance(results, _SEQUENCES)
+    for part in results if isinstance(results, _SEQUENCES) else (results,):
+        if isinstance(part, SymbolicTensor) and isinstance(view := part.memory, ViewMemory):
+            is_view = op not in _PERHAPS or (view.given_back is True and view.is_the_object is False)
+            view.is_kept_from_gradients = is_several or (is_view and not torch.is_grad_enabled())
+
+
+def is_kept_from_gradients(memory: Memory) -> bool:
+    """Returns whether a tensor is a view that torch writes no gradients through, or views one."""
+    while isinstance(memory, ViewMemory) and memory.node.op != "detach":
+        if memory.is_kept_from_gradients:
+            return True
+        memory = memory.source
+    return False
+
+
 def _start_unless_copied(memory: Memory) -> tuple[Dim, bool] | None:
     """Returns where a tensor begins, and whether an operator may have copied it, so that it begins at 0; None
     where that is not known.
@@ -454,24 +476,31 @@ def _start_unless_copied(memory: Memory) -> tuple[Dim, bool] | None:
     return start, perhaps
 
 
+def retyped(op: str, arguments: Mapping[str, Any]) -> str | None:
+    """Returns the dtype as which an operator views its tensor; None where it views the elements as they are.
+    """
+    if op in ("view_as_real", "view_as_complex"):
+        return op.removeprefix("view_as_")
+    size = arguments.get("size")
+    words = (arguments.get("dtype"), *(size if isinstance(size, tuple) else (size,)))
+    return next((word for word in words if isinstance(word, str)), None) if op == "view" else None
+
+
 def require_retyped(op: str, tensor: Any, arguments: Mapping[str, Any]) -> None:
     """Adds what torch requires of the memory of a tensor that is viewed as another dtype: it begins at a
     multiple of the new elements, and its elements have the signs that they have in memory.
     """
-    size = arguments.get("size")
-    words = (arguments.get("dtype"), *(size if isinstance(size, tuple) else (size,)))
-    dtype = next((word for word in words if isinstance(word, str)), "")
-    if not isinstance(tensor, SymbolicTensor) or not isinstance(before := tensor.value, Tensor):
+    dtype = retyped(op, arguments)
+    if dtype is None or not isinstance(tensor, SymbolicTensor) or not isinstance(tensor.value, Tensor):
         return
-    if op not in ("view_as_real", "view_as_complex") and not (op == "view" and dtype):
-        return
+    before = tensor.value
     generator = tensor.run.generator
     if op != "view_as_complex" and (turned := tensor.memory.has_turned_signs()) is not False:
         if turned:
             generator.require(False, f"{op} of a conjugate, which is not resolved")
         generator.approximate(f"{op} of what may be a conjugate, or a copy of one", "accept")
     ratio = 2 if op == "view_as_complex" else BYTES.get(dtype, 1) // BYTES.get(before.dtype or "", 1)
-    if op == "view_as_real" or ratio < 2:
+    if ratio < 2:
         return
     start, perhaps = _start_unless_copied(tensor.memory) or (1, True)
     begins, nothing = divides(ratio, start), eq(before.numel, 0)

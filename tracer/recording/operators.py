@@ -34,7 +34,7 @@ from ..values.sequences import counted, joined
 from ..values.symbolic import OPERATOR_ATTRIBUTES, QUESTIONS, SymbolicTensor, Within, answer, bound
 from .effects import WritingRun, other_sizes
 from .fallback import estimated, leaves
-from .memory import STRIDING, is_view, remember, require_retyped, storage
+from .memory import STRIDING, is_view, note_gradients, remember, require_retyped, retyped, storage
 from .overlaps import lying, require_no_overlap
 from .repeats import CallKey, FinishedCall
 from .subject import Assignment
@@ -133,7 +133,10 @@ class Operators(WritingRun):
         if isinstance(func, OpOverload):
             return self.operator(spelling, args, kwargs, func)
         if name == "requires_grad_":
-            self.gradients.asked(args[0], *args[1:] or kwargs.values() or (True,))
+            (requires,) = args[1:] or kwargs.values() or (True,)
+            if isinstance(args[0], SymbolicTensor):
+                return self._let_require(args[0], requires)
+            self.gradients.asked(args[0], requires)
         question = QUESTIONS.get(name) or listed.QUESTIONS.get(name)
         if question is not None and args and isinstance(args[0], SymbolicTensor):
             return question(self, *args, **kwargs)
@@ -159,9 +162,15 @@ class Operators(WritingRun):
             tensor.value, tensor.ref = data.value, data.ref
             tensor.lies_in(Within(data.memory, 0))
         elif how == "__set__" and name == "requires_grad" and isinstance(tensor, SymbolicTensor):
-            self.gradients.asked(tensor, args[1])
-            QUESTIONS["requires_grad_"](self, tensor, args[1])
+            self._let_require(tensor, args[1])
         return None
+
+    def _let_require(self, tensor: SymbolicTensor, requires: bool) -> SymbolicTensor:
+        """Lets a tensor require gradients, or not, if it is a leaf."""
+        QUESTIONS["requires_grad_"](self, tensor, requires)
+        if tensor.memory.itself().is_leaf == requires:
+            self.gradients.asked(tensor, requires)
+        return tensor
 
     def operator(self, spelling: str, args: tuple[Any, ...], kwargs: dict[str, Any], func: Any = None) -> Any:
         """Applies the rule of an operator, records the node and returns the program's result."""
@@ -261,6 +270,8 @@ class Operators(WritingRun):
         """Keeps the answer for calls with the same key, where it depends on nothing else."""
         if not self.generator.repeatable or it.counts or (slots := it.call.slots) is None:
             return
+        if retyped(it.op, it.arguments) or _is_unsafe(it.func):  # it depends on the memory, or the spelling
+            return
         if self.generator.refusals():  # what was valid may have been written into when the call comes again
             return
         writes = it.written is not None
@@ -323,6 +334,12 @@ class Operators(WritingRun):
         """Notes in whose memory the result lies."""
         if is_view(it.op, it.arguments):
             remember(self.nodes[it.index], it.args, it.values[0] if it.values else None, it.lifted)
+            if not _is_unsafe(it.func):
+                note_gradients(it.op, it.lifted)
+        elif it.written is None and torch.is_inference_mode_enabled():
+            for part in leaves((it.lifted,)):
+                if isinstance(part, SymbolicTensor):
+                    part.memory.is_of_inference = True
 
     def _ask(
         self, op: str, args: tuple[Value, ...], kwargs: dict[str, Value]
@@ -371,6 +388,7 @@ class Operators(WritingRun):
             self._overwrites(args[0], self.nodes[index])
         if found.is_view:
             remember(self.nodes[index], args, call.values[0] if call.values else None, lifted)
+            note_gradients(found.op, lifted)
         return lifted
 
 
@@ -474,3 +492,8 @@ def _written(op: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if op == "setitem" or is_in_place(op):
         return args[0] if args else kwargs.get("input")
     return None
+
+
+def _is_unsafe(func: Any) -> bool:
+    """Returns whether a function of torch returns views that it takes for tensors of their own."""
+    return "unsafe" in getattr(func, "__name__", "")

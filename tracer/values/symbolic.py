@@ -219,6 +219,12 @@ class Memory:
 
     is_leaf = False
     """Whether its tensor is a leaf that requires gradients."""
+    is_of_inference = False
+    """Whether its tensor was made in inference mode."""
+    is_kept_from_gradients = False
+    """Whether its tensor is a view that torch writes no gradients through: one of several that a call has
+    returned, or made while gradients were off.
+    """
 
     def __init__(self, owner: Tensor | None = None) -> None:
         self.owner = owner
@@ -527,6 +533,8 @@ def one_size(run: Recorder, x: SymbolicTensor, dim: int | None = None) -> Any:
     sizes = shape(run, x)
     if dim is None:
         return sizes
+    if isinstance(dim, str | float):
+        raise TypeError(f"size() takes the place of a dim, not {dim!r}")
     try:
         return sizes[dim]
     except IndexError:
@@ -743,10 +751,15 @@ def can_require_grad(dtype: torch.dtype) -> bool:
 
 
 def requires_grad(run: Recorder, x: SymbolicTensor, requires_grad: bool = True) -> SymbolicTensor:
-    """Returns the tensor, which becomes a leaf that requires gradients, or one that does not."""
+    """Returns the tensor, which becomes a leaf that requires gradients, or one that does not; what a call has
+    made of others that require gradients goes on to require them.
+    """
     if requires_grad and not can_require_grad(x.dtype):
         run.require(False, "only floating point and complex tensors can require gradients")
-    x.memory.itself().is_leaf = requires_grad
+    if is_leaf(run, x):
+        x.memory.itself().is_leaf = requires_grad
+    elif not requires_grad:
+        run.require(False, "only a leaf is made to require no gradients; detach() makes one")
     return x
 
 
@@ -810,7 +823,7 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
     "get_device": lambda run, x: -1,
     "result_type": result_type,
     "is_same_size": lambda run, x, y: shape(run, x) == shape(run, y),
-    "is_inference": lambda run, x: False,
+    "is_inference": lambda run, x: x.memory.whole().is_of_inference,
     "is_conj": lambda run, x: x.dtype.is_complex and has_turned_signs(run, x),
     "is_neg": lambda run, x: not x.dtype.is_complex and has_turned_signs(run, x),
     "has_names": lambda run, x: False,
