@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import operator
 import math
 from collections.abc import Callable
 from typing import Any
@@ -705,6 +706,30 @@ def test_a_row_of_vmap_is_not_written_into_a_tensor_that_all_rows_share(
 
     report = check(mapped, "a: [3]; b: [n, 3]", ["2 <= n"])
     assert (report.verdict == "proved") is eager(mapped, "a: [3]; b: [n, 3]", {"n": 2}) is open_to_rows
+
+
+class Cached(torch.nn.Module):
+    """Keeps rows, and their number in a buffer, which a call reads before and after it writes it."""
+
+    def __init__(self, read: Callable[[Tensor], int]) -> None:
+        super().__init__()
+        self.register_buffer("rows", torch.zeros(5, 3))
+        self.register_buffer("filled", torch.zeros(1, dtype=torch.long))
+        self.read = read
+
+    def forward(self, x: Tensor) -> Tensor:
+        for _ in range(2):
+            start = self.read(self.filled)
+            self.rows[start : start + x.shape[0]] = x
+            self.filled[0] = start + x.shape[0]
+        return self.rows[: self.read(self.filled)]
+
+
+@pytest.mark.parametrize("read", [int, lambda t: t.item(), operator.index, lambda t: -1 - int(~t)])
+def test_a_count_in_a_buffer_is_read_and_written(read: Callable[[Tensor], int]) -> None:
+    report = check(Cached(read), "x: [n, 3]")
+    for n in range(1, 5):
+        assert report.accepts.holds(n=n) == eager(Cached(read), "x: [n, 3]", {"n": n}) == (n <= 2)
 
 
 def test_bags_of_so_many_indices_each_lie_within_these() -> None:
