@@ -374,15 +374,15 @@ def _require_put(c: Context, op: str, named: Named, result: Any) -> None:
         else:
             held = True
         _require_held(c, any_of((held, anyway)), number, dtype)
-    for number in _reals(given):
-        real = number.real if isinstance(number, complex) else number
+    for one in _reals(given):
+        real = one.real
         fits = least <= real <= most or (real == most + 1 and dtype == "int64")
         held = fits or (dtype in FLOATING and not isfinite(real))
-        if isinstance(number, complex) and (number.imag or op == "index_fill" or op in SINGLE_UNCHECKED):
+        if isinstance(one, complex) and (one.imag or op == "index_fill" or op in SINGLE_UNCHECKED):
             held = op == "scatter" and anyway
         elif op not in FILLING or dtype in ("float16", "bfloat16"):
             held = any_of((held, anyway))
-        _require_held(c, held, number, dtype)
+        _require_held(c, held, one, dtype)
 
 
 def _reals(values: Any) -> Iterator[float | complex]:

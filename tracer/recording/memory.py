@@ -462,7 +462,8 @@ def _start_unless_copied(memory: Memory) -> tuple[Dim, bool] | None:
     """Returns where a tensor begins, and whether an operator may have copied it, so that it begins at 0; None
     where that is not known.
     """
-    start, perhaps = 0, False
+    start: Dim = 0
+    perhaps = False
     while (step := memory.above()) is not None:
         op = memory.node.op if isinstance(memory, ViewMemory) else ""
         if step[1] is not None:
