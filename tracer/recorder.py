@@ -54,6 +54,8 @@ class Recorder(Ledger, ABC):
     """No new branch is taken after this time of the monotonic clock."""
     turns: list[Condition]
     """The branches in calls whose paths are merged."""
+    mapping = False
+    """Whether a function that `vmap` maps is running."""
     guessed: list[int]
     """The nodes of branches that sizes decide, but whose outcome is not tracked."""
     dataless_floats: Formula

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from math import isfinite
+from math import inf, isfinite
 from typing import Any, Final, TypeAlias
 
 from ..ir.language import (
@@ -26,7 +26,7 @@ from ..ir.language import (
 from ..terms.dims import Dim, Term, substitute
 from ..terms.formula import Formula, all_of, any_of, eq, ge, le, lt, ne, negate
 from .cycles import is_run
-from .dtypes import INTEGRAL, WHOLE, width
+from .dtypes import INTEGRAL, WHOLE, wide, width
 from .functions import Corners, corners, settled
 from .indices import (
     INDICES,
@@ -72,18 +72,36 @@ POINTS: Final = frozenset({f"fake_quantize_per_channel_affine{kind}" for kind in
 PUT: Final[Mapping[str, tuple[str, ...]]] = {
     **dict.fromkeys("full full_like new_full fill_diagonal_".split(), ("fill_value",)),
     **dict.fromkeys(
-        "fill fill_ masked_fill index_fill scatter pad constant_pad_nd setitem".split(), ("value",)
+        "fill fill_ masked_fill index_fill pad constant_pad_nd setitem".split(), ("value",)
     ),
+    "scatter": ("src", "value"),
     **dict.fromkeys("tensor new_tensor as_tensor asarray".split(), ("data",)),
     "scalar_tensor": ("s",),
     **dict.fromkeys("clamp clamp_ clamp_min clamp_max".split(), ("min", "max")),
+    "threshold": ("threshold", "value"),
+    "hardtanh": ("min_val", "max_val"),
+    "where": ("input", "other"),
+    "pow": ("exponent",),
+    **dict.fromkeys("add sub rsub".split(), ("alpha",)),
 }
 """For each operator the numbers that it converts to the dtype of its result, which has to hold them. Below
 zero, the negatives of numbers that an unsigned dtype holds are allowed.
 """
-PUT_UNCHECKED: Final = frozenset("tensor new_tensor as_tensor asarray scalar_tensor setitem".split())
-"""Those of them that make infinity of numbers that a half does not hold."""
-MOST_HALF: Final = 65504
+PUT_UNCHECKED: Final = frozenset(
+    "tensor new_tensor as_tensor asarray scalar_tensor setitem where fill_diagonal_".split()
+)
+"""Those of them that make infinity of numbers that a short float does not hold."""
+SINGLE_UNCHECKED: Final = frozenset("tensor new_tensor as_tensor asarray pow".split())
+"""Those of them that do so for a single, too."""
+FILLING: Final = frozenset("full full_like new_full fill fill_".split())
+"""Those of them that do so for a short float where there is one element."""
+FLOATING: Final[Mapping[str, tuple[float, frozenset[str]]]] = {
+    "float16": (65504.0, PUT_UNCHECKED),
+    "bfloat16": (float.fromhex("0x1.fep127"), PUT_UNCHECKED),
+    "float32": (float.fromhex("0x1.fffffep127"), SINGLE_UNCHECKED),
+    "float64": (inf, SINGLE_UNCHECKED),
+}
+"""The greatest number of a floating dtype, and the operators that do not ask for it."""
 BAGS: Final = frozenset("embedding_bag _embedding_bag".split())
 CHECKED: Final[Mapping[str, tuple[str, ...]]] = {
     "multinomial": ("input",),
@@ -197,21 +215,20 @@ def _require_operands(c: Context, op: str, named: Named, result: Any) -> None:
     whole = isinstance(result, Tensor) and result.dtype in WHOLE
     if op == "pow" and whole and isinstance(exponent := named.get("exponent"), int | Term):
         c.require(ge(exponent, 0), "integers to a negative power")
+    if op in PUT:
+        _require_put(c, op, named, named["input"] if op == "setitem" else result)
     if isinstance(result, Tensor) and (limits := width(result.dtype or "")) is not None:
         least, most = limits
-        for number in _numbers([named.get(name) for name in PUT.get(op, ())]):
-            _require_held(c, number, least or -most, most, result)
         if op == "randperm":
             c.require(le(result.shape[0], most + 1), f"numbers below {result.shape[0]} as {result.dtype}")
         if op in ("randint", "randint_like"):
             span = drawn_between(NamedCall(op, named, result, c.at_least))
             for end in (span.low, span.high) if isinstance(span, Span) else ():
-                _require_held(c, end, least, most, result)
-        if op == "random" and isinstance(high := named.get("high", named.get("low")), int | Term):
-            _require_held(c, high - 1, least, most, result)
-    if isinstance(result, Tensor) and result.dtype == "float16" and op in PUT.keys() - PUT_UNCHECKED:
-        for number in _numbers([named.get(name) for name in PUT[op]]):
-            _require_held(c, number, -MOST_HALF, MOST_HALF, result)
+                _require_held(c, all_of((ge(end, least), le(end, most))), end, result.dtype)
+        if op == "random":
+            ends = [n for n in (named.get("low"), named.get("high")) if isinstance(n, int | Term)]
+            for end in (*ends[:-1], *(high - 1 for high in ends[-1:])):
+                _require_held(c, all_of((ge(end, least), le(end, most))), end, result.dtype)
     if op == "repeat_interleave" and named.get("output_size") is not None:
         _doubt(c, op, named.get("repeats"))
     if op == "shaped_by":
@@ -333,10 +350,52 @@ def _numbers(values: Any) -> Iterator[Dim]:
             yield value
 
 
-def _require_held(c: Context, number: Dim, least: int, most: int, result: Tensor) -> None:
-    held = all_of((ge(number, least), le(number, most)))
+def _require_put(c: Context, op: str, named: Named, result: Any) -> None:
+    """Requires that the dtype of the result holds the numbers that are converted to it. Sizes are assumed to
+    be no greater than what 32 bits hold.
+    """
+    dtype = result.dtype if isinstance(result, Tensor) else None
+    if dtype not in INTEGRAL | FLOATING.keys():
+        return
+    greatest, unchecked = FLOATING.get(dtype, (inf, frozenset()))
+    anyway: Formula = op in unchecked
+    if op in FILLING and dtype in ("float16", "bfloat16"):
+        anyway = eq(result.numel, 1)
+    if op == "scatter":
+        anyway = eq(named["index"].numel, 0)
+    given = [named.get(name) for name in PUT[op]]
+    least, most = (-greatest, greatest) if dtype in FLOATING else width(dtype) or wide(dtype) or (0, inf)
+    for number in _numbers(given):
+        low = least if op == "pad" else least or -most  # it takes a float, and no float is wrapped
+        if isinstance(number, int):
+            held: Formula = low <= number <= most
+        elif dtype == "float16" or width(dtype):
+            held = all_of((ge(number, int(low)), le(number, int(most))))
+        else:
+            held = True
+        _require_held(c, any_of((held, anyway)), number, dtype)
+    for one in _reals(given):
+        real = one.real
+        fits = least <= real <= most or (real == most + 1 and dtype == "int64")
+        held = fits or (dtype in FLOATING and not isfinite(real))
+        if isinstance(one, complex) and (one.imag or op == "index_fill" or op in SINGLE_UNCHECKED):
+            held = op == "scatter" and anyway
+        elif op not in FILLING or dtype in ("float16", "bfloat16"):
+            held = any_of((held, anyway))
+        _require_held(c, held, one, dtype)
+
+
+def _reals(values: Any) -> Iterator[float | complex]:
+    for value in values:
+        if isinstance(value, tuple):
+            yield from _reals(value)
+        elif isinstance(value, float | complex):
+            yield value
+
+
+def _require_held(c: Context, held: Formula, number: Any, dtype: str | None) -> None:
     if not c.certain(held):
-        c.require(held, f"{number} as {result.dtype}")
+        c.require(held, f"{number} as {dtype}")
 
 
 def _require_enough(c: Context, mask: Tensor, source: Tensor, result: Any) -> None:

@@ -14,6 +14,7 @@ from functools import reduce
 from ..ir.language import Context, Dyn, Dynamic, Layout, Number, Tensor, Value
 from ..terms.dims import Dim, Term, maximum, minimum
 from ..terms.formula import And, Compare, Or, all_of, eq, ge
+from .common import axis
 
 
 def row(c: Context, input: Tensor, dim: int = 0) -> Tensor:
@@ -29,7 +30,7 @@ def row(c: Context, input: Tensor, dim: int = 0) -> Tensor:
 
 def stack_rows(c: Context, input: Tensor, size: Dim, dim: int = 0) -> Tensor:
     """`[*a, *z] -> [*a, n, *z]`: n results like the one that is given, side by side"""
-    at = dim % (input.rank + 1)
+    at = axis(c, dim, input.rank + 1)
     layout = Layout.UNKNOWN if at else Layout.CONTIGUOUS
     return Tensor((*input.shape[:at], size, *input.shape[at:]), input.dtype, layout)
 

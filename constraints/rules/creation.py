@@ -284,13 +284,31 @@ def window(
     c: Context, window_length: Any, periodic: bool = True, alpha: float = 0.0, beta: float = 0.0,
     dtype: str | None = None,
 ) -> Tensor:
-    """`n -> [n]`"""
-    return Tensor((at_least_0(c, window_length, "window_length"),), dtype or c.floats)
+    """`n -> [n]`, of floats; complex numbers up to n = 1, which needs no `arange`"""
+    size = at_least_0(c, window_length, "window_length")
+    real_steps(c, "a window", size, dtype, 1)
+    return Tensor((size,), dtype or c.floats)
+
+
+def real_steps(c: Context, what: str, size: Dim, dtype: str | None, most: int = 0) -> None:
+    """Refuses a dtype of whole numbers, and a complex one where there are more elements than `most`."""
+    kind = 2 if dtype is None else category(dtype)
+    if kind < 2:
+        c.refuse(f"{what} is of floats, not of {dtype}")
+    if kind == 3:
+        told = f"{what} is made by arange, which does not take {dtype}"
+        c.require(le(size, most), told, NotImplementedError)
 
 
 def randperm(c: Context, n: Any, dtype: str | None = None) -> Tensor:
-    """`n -> [n]`"""
-    return Tensor((at_least_0(c, n, "n"),), dtype or "int64")
+    """`n -> [n]`, where the dtype has the number n"""
+    size = at_least_0(c, n, "n")
+    if dtype in ("bool", "uint16", "uint32", "uint64") or (dtype or "").startswith("complex"):
+        c.refuse(f"randperm does not take {dtype}", NotImplementedError)
+    most = {"int8": 128, "uint8": 256, "int16": 32768, "float16": 2049}.get(dtype or "")
+    if most is not None:
+        c.require(le(size, most), f"randperm takes n up to {most} for {dtype}, not {size}")
+    return Tensor((size,), dtype or "int64")
 
 
 # --- triangles and combinations --------------------------------------------------------------------------

@@ -175,6 +175,8 @@ def scatter(
     """`[*a, n, *z], [*b, k, *y], [*c, m, *x] -> [*a, n, *z]`, where each of b, y is at most that of a, z, and
     each of b, k, y at most that of c, m, x; without indices, anything goes
     """
+    if reduce not in (None, "add", "multiply"):
+        c.refuse(f"scatter reduces by add or multiply, not {reduce!r}")
     integral(c, index, unless=empty(c, index.shape))
     at = axis(c, dim, input.rank)
     fits(c, index, input.shape, "the tensor", at)

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from ..engine.memory import is_contiguous
 from ..ir.language import Context, Layout, Shape, Tensor, product, tensors
-from ..terms.dims import Dim, sym, symbols, total
+from ..terms.dims import Dim, maximum, sym, symbols, total
 from ..terms.formula import And, Compare, Formula, Or, all_of, any_of, divides, eq, ge, ne, negate
 from .common import axes, axis, contiguous_strides, given_or_left_out, rank_is, text
 from .strides import (
@@ -159,7 +159,7 @@ def view_dtype(c: Context, input: Tensor, dtype: str) -> Tensor:
 
     Where k != m the elements of the last dim lie side by side. Where k < m the dim is a multiple of m // k,
     and so is every other stride; torch calculates strides as if a size 0 were 1, so then the dim must not be
-    0 either.
+    0 either. What strides views of no elements have is not followed.
     """
     if input.dtype not in BYTES or dtype not in BYTES:
         c.approximate(f"the sizes of elements of {input.dtype} and {dtype} are not known")
@@ -171,24 +171,31 @@ def view_dtype(c: Context, input: Tensor, dtype: str) -> Tensor:
         c.refuse(f"a scalar of {input.dtype} cannot be viewed as {dtype}, whose elements have another size")
     *outer, last = input.shape
     strides = strides_of(input)
+    plain = input.layout is Layout.CONTIGUOUS
+    nothing = False if plain else empty(c, input.shape)
+    c.approximate("which strides a view of no elements has is not followed", "accept", nothing)
     if strides is None:
         c.approximate("whether elements can be viewed in another size depends on unknown strides", "accept")
     else:
-        c.require(eq(strides[-1], 1), f"viewing as {dtype} needs a last stride of 1, not {strides[-1]}")
+        side_by_side = any_of((eq(strides[-1], 1), nothing))
+        c.require(side_by_side, f"viewing as {dtype} needs a last stride of 1, not {strides[-1]}")
     if before > after:
         ratio = before // after
         shape: Shape = (*outer, last * ratio)
+        if plain and not c.at_least(last, 1):
+            strides = contiguous_strides((*outer, maximum(last, 1)))
         return Tensor(shape, dtype, laid_out(shape, strides and (*(s * ratio for s in strides[:-1]), 1)))
     ratio = after // before
     what = f"viewing {input.dtype} as {dtype} needs"
     c.require(divides(ratio, last), f"{what} a last size divisible by {ratio}, not {last}")
     shape = (*outer, last // ratio)
-    if input.layout is Layout.CONTIGUOUS:
+    if plain:
         if outer and not c.at_least(last, 1):
             c.require(ne(last, 0), f"{what} strides divisible by {ratio}, and that of a size 0 is 1")
         return Tensor(shape, dtype)
     for stride in strides[:-1] if strides else ():
-        c.require(divides(ratio, stride), f"{what} strides divisible by {ratio}, not {stride}")
+        told = f"{what} strides divisible by {ratio}, not {stride}"
+        c.require(any_of((divides(ratio, stride), nothing)), told)
     return Tensor(shape, dtype, laid_out(shape, strides and (*(s // ratio for s in strides[:-1]), 1)))
 
 

@@ -83,9 +83,12 @@ def _factor(name: str, law: str) -> Any:
 
     def rule(
         c: Context, input: Tensor, *options: Any, UPLO: Any = None, check_errors: Any = None,
-        driver: Any = None, hermitian: Any = None, pivot: Any = None, upper: Any = None,
+        driver: Any = None, hermitian: Any = None, pivot: Any = True, upper: Any = None,
     ) -> Tensor | tuple[Tensor, ...]:
         batch, n, m = _matrix(c, input, square=left == "n n")
+        if name in ("linalg_eigh", "linalg_eigvalsh"):
+            _triangle(c, *options, *([] if UPLO is None else [UPLO]))
+        _on_cpu(c, input, driver, options[0] if options and "_lu_" in name else pivot)
         dtypes = {
             "real": _real(input.dtype),
             "complex": COMPLEX.get(input.dtype or "", input.dtype),
@@ -104,6 +107,21 @@ def _factor(name: str, law: str) -> Any:
         f"[{', '.join(['*b', *(word for word in words if word in 'nmk')])}]" for words in results
     )
     return rule
+
+
+def _triangle(c: Context, UPLO: str = "L") -> None:
+    """Refuses what names neither the lower nor the upper triangle."""
+    if UPLO not in ("L", "U", "l", "u"):
+        c.refuse(f"UPLO is 'L' or 'U', not {UPLO!r}")
+
+
+def _on_cpu(c: Context, input: Tensor, driver: Any = None, pivot: Any = True) -> None:
+    """Requires that there are no elements where a GPU's library is chosen, or LU has no pivots."""
+    nothing = any_of(eq(d, 0) for d in input.shape)
+    if driver is not None:
+        c.require(nothing, f"there is no driver {driver!r} on the CPU")
+    if not pivot:
+        c.require(nothing, "without pivots the CPU factors empty matrices only")
 
 
 def cholesky(c: Context, input: Tensor, upper: bool = False) -> Tensor:
@@ -141,7 +159,9 @@ def linalg_svd(c: Context, A: Tensor, full_matrices: bool = True, driver: Any = 
     """[*b, n, m] -> U [*b, n, k], S [*b, k], Vh [*b, k, m] with k = min(n, m); U and Vh square if
     full_matrices
     """
-    return _svd(c, A, full_matrices)
+    found = _svd(c, A, full_matrices)
+    _on_cpu(c, A, driver)
+    return found
 
 
 def _svd(c: Context, A: Tensor, full: bool) -> tuple[Tensor, Tensor, Tensor]:
@@ -166,7 +186,7 @@ def raw_svd(
     c: Context, A: Tensor, full_matrices: bool = False, compute_uv: bool = True, driver: Any = None
 ) -> tuple[Tensor, ...]:
     """As linalg_svd; without compute_uv U and Vh are empty vectors"""
-    u, s, vh = _svd(c, A, full_matrices)
+    u, s, vh = linalg_svd(c, A, full_matrices, driver)
     return (u, s, vh) if compute_uv else (Tensor((0,), A.dtype), s, Tensor((0,), A.dtype))
 
 
@@ -182,6 +202,7 @@ def svd(c: Context, input: Tensor, some: bool = True, compute_uv: bool = True) -
 def raw_eigh(c: Context, A: Tensor, UPLO: str = "L", compute_v: bool = True) -> tuple[Tensor, Tensor]:
     """[*b, n, n] -> [*b, n], [*b, n, n]; without compute_v the vectors are an empty vector"""
     batch, n, _ = _matrix(c, A, square=True)
+    _triangle(c, UPLO)
     vectors = (*batch, n, n)
     values = Tensor((*batch, n), _real(A.dtype))
     return values, Tensor(vectors, A.dtype, _columns(vectors)) if compute_v else Tensor((0,), A.dtype)
@@ -191,8 +212,7 @@ def lu(c: Context, A: Tensor, pivot: bool = True) -> tuple[Tensor, ...]:
     """[*b, n, m] -> P [*b, n, n], L [*b, n, k], U [*b, k, m] with k = min(n, m)"""
     batch, n, m = _matrix(c, A)
     k = minimum(n, m)
-    if not pivot:
-        c.require(any_of(eq(d, 0) for d in A.shape), "without pivots the CPU factors empty matrices only")
+    _on_cpu(c, A, pivot=pivot)
     permutation = Tensor((*batch, n, n) if pivot else (0,), A.dtype)
     return permutation, Tensor((*batch, n, k), A.dtype), Tensor((*batch, k, m), A.dtype)
 
@@ -349,6 +369,8 @@ def _square_unless_empty(c: Context, wanted: bool, tensor: Tensor) -> None:
 def cond(c: Context, input: Tensor, p: Any = None) -> Tensor:
     """[*b, n, m] -> [*b]; square, but for None, 2 and -2 and, where it is empty, for all numbers"""
     batch, _, _ = _matrix(c, input, square=isinstance(p, str))
+    if isinstance(p, str) and p not in ("fro", "nuc"):
+        c.refuse(f"linalg.cond takes no norm {p!r}", ValueError if c.since(2, 14) else RuntimeError)
     if p is not None and not isinstance(p, str) and p not in (inf, -inf):
         error = ValueError if c.since(2, 14) else RuntimeError
         require_number(c, equals(p, -2, -1, 1, 2), f"linalg.cond takes no norm {p}", error)

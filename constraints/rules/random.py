@@ -61,7 +61,7 @@ def random(c: Context, input: Tensor, low: Value = ABSENT, high: Value = ABSENT)
 
 def bernoulli_(c: Context, input: Tensor, p: Value = 0.5) -> Tensor:
     """[*a], p: [*b] or a number -> [*a], where b broadcasts to a."""
-    apply_law(c, "===x", input.dtype, "bernoulli_")
+    has_kernel(c, "===x", input, "bernoulli_")
     if isinstance(p, Tensor):
         fits: Formula = p.rank <= input.rank and all_of(
             any_of((eq(want, have), eq(want, 1)))
@@ -75,9 +75,8 @@ def bernoulli_(c: Context, input: Tensor, p: Value = 0.5) -> Tensor:
 
 def bernoulli(c: Context, input: Tensor, p: Value = None) -> Tensor:
     """[*a] -> [*a], contiguous, the probabilities being the input, or p for each"""
-    law = "xx=x" if p is None else "===x"
-    bernoulli_(c, input, p)
-    return Tensor(input.shape, apply_law(c, law, input.dtype, "bernoulli"))
+    has_kernel(c, "xx=x" if p is None else "===x", input, "bernoulli")
+    return Tensor(input.shape, bernoulli_(c, input, p).dtype)
 
 
 def poisson(c: Context, input: Tensor, generator: Value = None) -> Tensor:

@@ -101,7 +101,6 @@ REDUCTIONS: Final[dict[str, Rule]] = {
     **reductions("ii=x", "nansum", "dim keepdim dtype"),
     **reductions("xx==", "mean", "dim keepdim dtype"),
     **reductions("===x", "amax amin", "dim keepdim", choice=True),
-    **reductions("ff==", "logsumexp", "dim keepdim", required="input dim"),
     **reductions("ii==", "prod", "dim keepdim dtype", one=True),
     **reductions("xiix", "argmax argmin", "dim keepdim", choice=True, one=True),
 }
@@ -123,6 +122,15 @@ def all_true(c: Context, input: Tensor) -> Tensor:
 def grad_sum_to_size(c: Context, input: Tensor, size: Shape | None = None) -> Tensor:
     """[*a, *n] -> [*m], each m being n or 1; without a size, the tensor itself"""
     return input if size is None else sum_to_size(c, input, *size)
+
+
+def logsumexp(c: Context, input: Tensor, dim: Axes, keepdim: Value = False) -> Tensor:
+    """[*a, n, *b] -> [*a, *b]; of an empty list all, but the largest elements keep their dims there"""
+    result = reduce_axes(c, "logsumexp", "ff==", False, input, dim, keepdim, None)
+    if dim == () and input.shape and not keepdim:
+        nothing = any_of(eq(n, 0) for n in input.shape)
+        c.require(nothing, "logsumexp of no dims gives one element, whose shape torch takes for another")
+    return result
 
 
 def hash_tensor(c: Context, input: Tensor, dim: Axes = None, keepdim: Value = False, mode: int = 0) -> Tensor:
@@ -181,6 +189,10 @@ def choice_of(name: str, law: str, nowhere: bool = False) -> RuleFunction:
         if dim is None:
             if not nowhere:
                 not_empty(c, input, tuple(range(input.rank)), name, RuntimeError)
+            elif input.dtype == "bool" or category(input.dtype or "") == 3:
+                nothing = any_of(eq(n, 0) for n in input.shape)
+                c.require(nothing, f"{name} does not take {input.dtype}", NotImplementedError)
+                return Tensor((), input.dtype)
             return Tensor((), apply_law(c, law, input.dtype, name))
         return values_and_indices(c, name, law, input, dim, keepdim)
 
@@ -286,6 +298,17 @@ def scans(law: str, names: str, parameters: str = "dim dtype") -> dict[str, Rule
         name: Rule(partial(rule, name), positional, "", frozenset(positional), frozenset(("input", "dim")))
         for name in names.split()
     }
+
+
+def scan_in_place(c: Context, input: Tensor, dim: int, dtype: str | None = None) -> Tensor:
+    """[*a, n, *b] -> [*a, n, *b]; of bool there are no dims, or no elements"""
+    axis(c, dim, input.rank)
+    if dtype not in (None, input.dtype):
+        c.refuse(f"a scan in place makes {input.dtype}, not {dtype}")
+    if input.dtype == "bool" and input.shape:
+        nothing = any_of(eq(n, 0) for n in input.shape)
+        c.require(nothing, "no scan of bool is made in place", NotImplementedError)
+    return input
 
 
 SCANS: Final[dict[str, Rule]] = {
@@ -401,6 +424,8 @@ def searchsorted(
 ) -> Tensor:  # fmt: skip
     """[n], [*a] -> int64[*a]; [*a, n], [*a, m] -> int64[*a, m]"""
     dtype = "int32" if out_int32 is True else "int64"
+    if side not in (None, "left", "right") or (side == "left" and right is True):
+        c.refuse(f"searchsorted takes the side left or right, not {side!r} and right={right}")
     if isinstance(sorter, Tensor):
         for n, m in _paired(
             c, sorter.shape, sorted_sequence.shape, "the sorter and the boundaries of searchsorted"
@@ -622,6 +647,7 @@ def corrcoef(c: Context, input: Tensor) -> Tensor:
 
 
 CHOICES: Final[dict[str, RuleFunction]] = {
+    **dict.fromkeys(("cumsum_", "cumprod_"), scan_in_place),
     "max": extreme_of("max"),
     "median": choice_of("median", "x==x", nowhere=True),
     "min": extreme_of("min"),
@@ -640,6 +666,7 @@ CLAUSES: Final[dict[str, RuleFunction]] = {
     "_is_any_true": all_true,
     "count_nonzero": count_nonzero,
     "hash_tensor": hash_tensor,
+    "logsumexp": logsumexp,
     "cummax": cummax,
     "cummin": cummax,
     "cumulative_trapezoid": cumulative_trapezoid,

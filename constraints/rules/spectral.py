@@ -23,7 +23,7 @@ from .common import (
     rank_is,
     strides_of,
 )
-from .creation import at_least_0
+from .creation import at_least_0, real_steps
 from .resize import constant_pad_nd, pad
 from .strides import dense_in, is_less, preserved
 from .window import positive, windows
@@ -73,7 +73,8 @@ def transformed(
 
     The last axis of a real input is halved to m//2 + 1; inverted, it is doubled to 2*(n - 1) where no length
     is given. There must be at least one point on each transformed axis; before torch 2.15, the tensor may not
-    be empty. Since then, a `raw` operator does nothing where its result is empty.
+    be empty, unless there is no such axis. Since then, a `raw` operator does nothing where its result is
+    empty.
     """
     if len(set(dims)) != len(dims):
         c.refuse(f"an axis is transformed twice: {dims}")
@@ -98,7 +99,7 @@ def transformed(
     for points in transforms:
         c.require(any_of((raw and nothing, ge(points, 1))), f"a transform of {points} points ({input})")
     for i, n in enumerate(input.shape):
-        if i not in dims:
+        if dims and i not in dims:
             c.require(any_of((nothing, ge(n, 1))), f"MKL transforms no empty tensor ({input})")
     dtype = to_real(c, input.dtype) if kind == DOUBLED else to_complex(c, input.dtype)
     return Tensor(tuple(shape), dtype, _layout(c, resized, tuple(shape), dims, ordered))
@@ -235,19 +236,22 @@ def _fft_c2r(
 
 def fftshift(c: Context, input: Tensor, dim: Any = None) -> Tensor:
     """`[*n] -> [*n]`"""
-    if not input.shape:
+    along = dim if isinstance(dim, tuple) else range(input.rank) if dim is None else (dim,)
+    if not _axes(c, tuple(along), input.rank):
         c.refuse("input has no dimension to shift")
-    _axes(c, dim if isinstance(dim, tuple) else () if dim is None else (dim,), input.rank)
     return Tensor(input.shape, input.dtype)
 
 
 def fftfreq(c: Context, n: Any, d: float = 1.0, dtype: str | None = None) -> Tensor:
-    """`n -> [n]`"""
-    return Tensor((at_least_0(c, n, "n"),), dtype or c.floats)
+    """`n -> [n]`, of floats"""
+    size = at_least_0(c, n, "n")
+    real_steps(c, "fftfreq", size, dtype, -1)
+    return Tensor((size,), dtype or c.floats)
 
 
 def rfftfreq(c: Context, n: Any, d: float = 1.0, dtype: str | None = None) -> Tensor:
     """`n -> [n/2 + 1]`, where n/2 is rounded towards 0: from -3 on that is a size."""
+    real_steps(c, "rfftfreq", 0, dtype, -1)
     if isinstance(n, Number | Tensor) or c.at_least(n, 0):
         return Tensor((at_least_0(c, n, "n") // 2 + 1,), dtype or c.floats)
     c.require(ge(n, -3), f"n must be at least -3, not {n}")
@@ -414,9 +418,13 @@ def view_as_complex(c: Context, input: Tensor) -> Tensor:
     if strides is None:
         c.approximate("the strides of a tensor that is viewed as complex are not known", "accept")
         return Tensor(shape, dtype, Layout.UNKNOWN)
-    c.require(eq(strides[-1], 1), f"the stride of the last dimension must be 1, not {strides[-1]}")
+    plain = input.layout is Layout.CONTIGUOUS
+    nothing = False if plain else any_of(eq(n, 0) for n in shape)
+    c.approximate("which strides a view of no elements has is not followed", "accept", nothing)
+    last = any_of((eq(strides[-1], 1), nothing))
+    c.require(last, f"the stride of the last dimension must be 1, not {strides[-1]}")
     for n, step in zip(shape, strides, strict=False):
-        c.require(any_of((eq(step % 2, 0), eq(n, 1))), f"a stride of {step} is not even")
+        c.require(any_of((eq(step % 2, 0), eq(n, 1), nothing)), f"a stride of {step} is not even")
     contiguous = input.layout is Layout.CONTIGUOUS or strides == contiguous_strides(input.shape)
     return Tensor(shape, dtype, Layout.CONTIGUOUS if contiguous else tuple(s // 2 for s in strides[:-1]))
 

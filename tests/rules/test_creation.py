@@ -60,6 +60,9 @@ REFUSABLE = [
     call("logspace", 0, 1j, N),
     call("linspace", 0.0, T(""), N, dtype=f64),
     call("hann_window", N),
+    call("hann_window", N, dtype=torch.complex64),
+    *(call("randperm", D("63*n"), dtype=dtype) for dtype in (torch.int8, torch.uint8)),
+    call("randperm", D("512*n + 1"), dtype=torch.float16),
     call("kaiser_window", N, False, 12.0, dtype=f64),
     call("eye", N),
     call("eye", M, N),
@@ -122,6 +125,8 @@ ALWAYS = [
 ]
 
 NEVER = [
+    *(call("hann_window", 0, dtype=dtype) for dtype in (i64, torch.bool)),
+    *(call("randperm", D("n"), dtype=dtype) for dtype in (torch.bool, torch.uint16, torch.complex64)),
     Case("range", torch.range, (0, 5, -1)),
     Case("range", torch.range, (0, 5, 0)),
     Case("_dim_arange", torch._dim_arange, (T("a b"), 2)),

@@ -70,6 +70,7 @@ MIXED = [
     case("gather", T("a b"), 0, T("c d")),
     case("scatter", T("a b"), 1, long("c d"), T("e f")),
     case("scatter", T("a b"), 1, long("c d"), 1.0),
+    case("scatter", T("a b"), 1, long("c d"), T("e f"), reduce="add"),
     case("scatter", TURNED, 1, long("c d"), T("c d")),
     case("scatter", T("a b"), 1, long("c"), 1.0),
     case("scatter", T("a b"), 1, T("c d"), 1.0),
@@ -141,6 +142,7 @@ ACCEPTED = [
 ]
 
 REFUSED = [
+    case("scatter", T("a b"), 1, long("c d"), T("e f"), reduce="sum"),
     case("_nested_tensor_from_mask_left_aligned", T("b n"), T("b n", flag)),
     case("_nested_tensor_from_mask_left_aligned", T("b n d"), T("b n d", flag)),
     case("_nested_tensor_from_mask_left_aligned", T("b n d"), T("b n")),

@@ -73,7 +73,20 @@ CASES = [
     case("inverse", L.inv, T("n n", i64)),
     case("inverse", L.inv, T("n n", c64)),
     case("linalg_eigh", L.eigh, T("n n", c64), "U"),
+    *(
+        case(op, spelt(op), T("n n"), triangle)
+        for op in ("linalg_eigh", "linalg_eigvalsh", "_linalg_eigh")
+        for triangle in ("l", "X", "", "Lower")
+    ),
+    case("linalg_eigvalsh", L.eigvalsh, T("b n m"), UPLO="X"),
     case("linalg_eigvals", L.eigvals, T("n n", f64)),
+    *(case(op, spelt(op), T("b n m"), driver="gesvd") for op in ("linalg_svd", "linalg_svdvals")),
+    *(
+        case(op, spelt(op), T("b n m"), pivot=pivot)
+        for op in ("linalg_lu_factor", "linalg_lu_factor_ex")
+        for pivot in (True, False)
+    ),
+    case("_lu_with_info", torch._lu_with_info, T("b n m"), False),
     case("linalg_svdvals", L.svdvals, T("n m", c64)),
     case("linalg_eig", L.eig, T("b n n", permute=(0, 2, 1))),
     case("linalg_cholesky", L.cholesky, T("n n"), upper=True),
@@ -118,7 +131,7 @@ CASES = [
     case("linalg_matrix_rank", L.matrix_rank, T("n")),
     case("linalg_cond", L.cond, T("b n m")),
     case("linalg_cond", L.cond, T("b n m"), -2),
-    case("linalg_cond", L.cond, T("b n m"), "fro"),
+    *(case("linalg_cond", L.cond, T("b n m"), p) for p in ("fro", "nuc", "foo")),
     case("linalg_cond", L.cond, T("b n m"), 1),
     *(case("matrix_power", L.matrix_power, T("b n m"), n) for n in (-2, -1, 0, 1, 3)),
     case("matrix_power", L.matrix_power, T("n n", i64), 2),

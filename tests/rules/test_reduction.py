@@ -69,6 +69,11 @@ CASES = [
     Case("_is_any_true", torch._is_any_true, (T("a b", flag),)),
     Case("_grad_sum_to_size", aten._grad_sum_to_size, (T("a b"), [D("c")])),
     Case("_grad_sum_to_size", aten._grad_sum_to_size, (T("a b"), None)),
+    *(
+        Case("logsumexp", torch.logsumexp, (T(dims), ()), kwargs)
+        for dims in ("", "a", "a b")
+        for kwargs in ({}, {"keepdim": True})
+    ),
     Case("hash_tensor", torch.hash_tensor, (T("a b c", permute=P), (0, 2))),
     Case("hash_tensor", torch.hash_tensor, (T("a b", i64), 1), {"keepdim": True}),
     Case("hash_tensor", torch.hash_tensor, (T("a b"),)),
@@ -168,6 +173,22 @@ CASES = [
     Case("topk", torch.topk, (T(""), D("k"))),
     Case("topk", torch.topk, (T("a b", flag), 1)),
     Case("searchsorted", torch.searchsorted, (T("a"), T("b c d", permute=P))),
+    *(
+        Case("searchsorted", torch.searchsorted, (T("a"), T("b")), {"side": side, "right": right})
+        for side in ("left", "right", "foo")
+        for right in (True, False)
+    ),
+    *(
+        Case(op, getattr(torch, op), (T("a b", dtype),))
+        for op in ("median", "nanmedian")
+        for dtype in (flag, c64)
+    ),
+    *(
+        Case(f"{op}_", getattr(torch.Tensor, f"{op}_"), (T(dims, dtype), 0), kwargs)
+        for op in ("cumsum", "cumprod")
+        for dims in ("", "a", "a b")
+        for dtype, kwargs in ((flag, {}), (i64, {}), (f32, {"dtype": f64}), (f32, {"dtype": f32}))
+    ),
     Case("searchsorted", torch.searchsorted, (T("a b"), T("c d"))),
     Case("searchsorted", torch.searchsorted, (T("a b"), T("c d"))),
     Case("searchsorted", torch.searchsorted, (T("a b"), T("a"))),
@@ -241,7 +262,7 @@ def test_both_answers_are_seen(name: str) -> None:
 
 DTYPES = (flag, torch.int32, i64, torch.bfloat16, f32, f64, c64)
 ARGS: dict[str, tuple[Any, ...]] = {
-    **dict.fromkeys(SCANS, (1,)),
+    **dict.fromkeys((*SCANS, "cumsum_", "cumprod_"), (1,)),
     **dict.fromkeys("cummax cummin kthvalue logsumexp log_softmax softmax softmin topk".split(), (1,)),
     **dict.fromkeys(("quantile", "nanquantile"), (0.5,)), "renorm": (2, 0, 1.0),
 }  # fmt: skip
@@ -250,7 +271,7 @@ OTHERWISE = {"_grad_sum_to_size", "bucketize", "dist", "searchsorted", "multinom
 
 @pytest.mark.parametrize("name", sorted(set(RULES) - OTHERWISE))
 def test_dtypes(name: str) -> None:
-    call = getattr(torch, name, None) or getattr(F, name)
+    call = next(getattr(m, name) for m in (torch, F, torch.Tensor) if hasattr(m, name))
     args = ARGS.get(name, ())
     for dtype in DTYPES:
         if "quantile" in name and dtype.itemsize == 2:

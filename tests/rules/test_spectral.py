@@ -87,6 +87,9 @@ REFUSABLE = [
 ALWAYS = [
     *OF_EMPTY * (INSTALLED >= (2, 15)),
     fft("fftshift", "a b"),
+    *(fft(name, "a b", dim=()) for name in ("fftn", "ifftn")),
+    fft("fftn", "a b", ()),
+    fft("fft2", "", (), ()),
     fft("ifftshift", "a b", 1, dtype=i64),
     Case("fft_rfftfreq", torch.fft.rfftfreq, (D("n"),)),
     Case("view_as_real", torch.view_as_real, (T("a b", c64),)),
@@ -105,6 +108,13 @@ NEVER = [
     fft("fft2", "a b", dim=(0, 0)),
     fft("fftn", "a b", (2, 2, 2)),
     fft("rfftn", "a b", dim=()),
+    fft("fftshift", "a b", dim=()),
+    fft("ifftshift", ""),
+    *(
+        Case(f"fft_{name}", getattr(torch.fft, name), (D("n"),), {"dtype": dtype})
+        for name in ("fftfreq", "rfftfreq")
+        for dtype in (i64, c64)
+    ),
     stft("a b n", 4),
     stft("n", 4, return_complex=None),
     stft("n", 4, dtype=i64),

@@ -456,6 +456,11 @@ def a_leaf_without_gradients(z: Tensor) -> None:
         a_leaf(z).zero_()
 
 
+def under(context: Any, function: Any) -> Any:
+    with context():
+        return function()
+
+
 def a_view_from_before(z: Tensor) -> None:
     z = z.clone()
     v = z[:1]
@@ -490,11 +495,59 @@ def a_view_from_before(z: Tensor) -> None:
         Weighted(lambda w, z: w[:2].copy_(z[0, :1])),
         Weighted(lambda w, z: w.data.add_(z[0, 0])),
         Weighted(lambda w, z: w.requires_grad_(False).add_(z[0, 0])),
+        lambda z: (a_leaf(z) * 2).requires_grad_(False),
+        lambda z: (a_leaf(z) * 2).requires_grad_().add_(1),
+        lambda z: (a_leaf(z) * 2).chunk(2)[0].add_(1),
+        lambda z: [row.add_(1) for row in a_leaf(z) * 2],
+        lambda z: (a_leaf(z) * 2).split(1)[0][:1].relu_(),
+        lambda z: z.clone().unbind(0)[0].mul_(a_leaf(z)[0]),
+        lambda z: z.clone().chunk(2)[0].mul_(2),
+        lambda z: (a_leaf(z) * 2).tensor_split(2)[0].add_(1),
+        lambda z: (a_leaf(z) * 2).unsafe_chunk(2)[0].add_(1),
+        lambda z: (a_leaf(z) * 2).chunk(2)[0].detach().add_(1),
+        lambda z: under(torch.no_grad, lambda: z.view(-1)).mul_(a_leaf(z).sum()),
+        lambda z: under(torch.no_grad, lambda: z.contiguous()).mul_(a_leaf(z).sum()),
+        lambda z: under(torch.no_grad, lambda: z.reshape(-1)).mul_(a_leaf(z).sum()),
+        lambda z: under(torch.no_grad, lambda: z.view(-1)).mul_(2),
+        lambda z: under(torch.no_grad, lambda: z.detach()).mul_(a_leaf(z).sum()),
+        lambda z: under(torch.no_grad, lambda: z * 2).mul_(a_leaf(z).sum()),
+        lambda z: under(torch.inference_mode, lambda: z * 2).mul_(2),
+        lambda z: under(torch.inference_mode, lambda: (z * 2)[0]).mul_(2),
+        lambda z: under(torch.inference_mode, lambda: (z * 2).mul_(2)).clone().mul_(2),
+        lambda z: under(torch.inference_mode, lambda: z.view(-1)).mul_(2),
     ],
 )
 def test_leaves_that_require_gradients_are_not_written_into(target: Any) -> None:
     said = check(target, "z: [a, n]").verdict
     assert said == ("proved" if runs(target, [torch.rand(2, 3)]) else "refuted")
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        lambda x: x[:, 2:].view(torch.float64),
+        lambda x: x[:, 1:-1].view(torch.float64),
+        lambda x: x[1:].view(torch.float64),
+        lambda x: x.flatten()[1:-1].view(torch.float64),
+        lambda x: x.view(torch.uint8)[:, 4:-4].view(torch.float32),
+        lambda x: x.view(torch.uint8)[:, 4:-4].view(torch.float64),
+        lambda x: torch.view_as_complex(x.view(-1, 2)),
+        lambda x: torch.view_as_complex(x.flatten()[1:-1].view(-1, 2)),
+        lambda x: torch.view_as_complex(x.flatten()[2:].view(-1, 2)),
+        lambda x: torch.view_as_real(torch.complex(x, x).conj()),
+        lambda x: torch.view_as_real(torch.complex(x, x).conj().resolve_conj()),
+        lambda x: torch.view_as_real(torch.complex(x, x).mH.conj()),
+        lambda x: torch.view_as_real(torch.complex(x, x).adjoint()[0]),
+        lambda x: torch.complex(x, x).conj().view(torch.float32),
+        lambda x: torch.complex(x, x).conj().imag.view(torch.int32),
+        lambda x: torch.complex(x, x).conj().real.view(torch.int32),
+        lambda x: torch.view_as_complex(x.view(-1, 2)) if torch.complex(x, x).conj().is_conj() else x[9],
+        lambda x: x[9] if torch.complex(x, x).conj().clone().is_conj() else x,
+    ],
+)
+def test_views_as_another_dtype_begin_at_whole_elements_and_are_of_no_conjugate(target: Any) -> None:
+    said = check(target, "x: float32[a, 4]", ["2 <= a"]).verdict
+    assert said == ("proved" if runs(target, [torch.rand(2, 4)]) else "refuted")
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from anyshape import check
 from anyshape.constraints.engine.generate import Rules
 from anyshape.constraints.ir.language import Context
 from anyshape.constraints.ir.language import Tensor as Known
@@ -119,6 +120,11 @@ def test_what_is_no_matter_of_sizes_is_told() -> None:
     assert outcome.raised
     assert "veiw" in outcome.reason
     assert "veiw" in outcome.origin.code
+
+
+@pytest.mark.parametrize("name", ("floor", "ceil", "sign", "relu", "max", "sort"))
+def test_a_dtype_without_a_kernel_is_refused_though_fake_tensors_run(name: str) -> None:
+    assert check(lambda z: getattr(z, name)(), "z: complex64[a, b]").verdict == "refuted"
 
 
 def test_huge_sizes_stay_fake() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -675,13 +676,98 @@ def test_an_empty_size_is_not_divided_by() -> None:
         assert report.accepts.holds(a=a, b=b) == eager(halves, "x: [a, b]", {"a": a, "b": b})
 
 
+@pytest.mark.parametrize(
+    ("options", "runs"),
+    [({}, False), ({"randomness": "same"}, True), ({"randomness": "same", "chunk_size": 0}, False)],
+)
+def test_vmap_looks_at_its_options(options: dict[str, Any], runs: bool) -> None:
+    def rows(x: Tensor) -> Tensor:
+        return torch.vmap(lambda row: F.dropout(row), **options)(x)
+
+    verdict = check(rows, "x: [b, n]", replay=False).verdict
+    assert (verdict == "proved") is eager(rows, "x: [b, n]", {"b": 2, "n": 2}) is runs
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda row: row[row > 0],
+        lambda row: row.nonzero(),
+        lambda row: row if row.sum() > 0 else -row,
+        lambda row: row * row.sum().item(),
+    ],
+)
+def test_vmap_takes_nothing_that_depends_on_data(function: Callable[..., Tensor]) -> None:
+    def mapped(x: Tensor) -> Tensor:
+        return torch.vmap(function)(x)
+
+    assert check(mapped, "x: [b, n]", replay=False).verdict != "proved"
+    assert not eager(mapped, "x: [b, n]", {"b": 2, "n": 2})
+
+
+@pytest.mark.parametrize("dims", [0, 1, 2, -1, -2, -3])
+def test_vmap_stacks_its_results_along_a_dim_of_them(dims: int) -> None:
+    def mapped(x: Tensor) -> Tensor:
+        return torch.vmap(torch.neg, out_dims=dims)(x)
+
+    runs = eager(mapped, "x: [b, n]", {"b": 2, "n": 2})
+    assert check(mapped, "x: [b, n]", replay=False).verdict == ("proved" if runs else "refuted")
+
+
 def test_vmap_over_no_rows_is_told_to_be_open() -> None:
     def rows(x: Tensor) -> Tensor:
         return torch.vmap(lambda row: row.view(2, -1))(x)
 
     assert "approximate" in [f.code for f in check(rows, "x: [b, n]", ["0 <= b"]).findings]
+    report = check(rows, "x: [b, n]", ["0 <= b"])
+    report = check(rows, "x: [b, n]", ["0 <= b"])
+    assert str(report.accepts.certain) == "1 <= b and n % 2 == 0"
     assert "approximate" not in [f.code for f in check(rows, "x: [b, n]").findings]
     assert not eager(rows, "x: [b, n]", {"b": 0, "n": 2})
+
+
+@pytest.mark.parametrize(
+    ("function", "open_to_rows"),
+    [
+        (lambda a, b: a.add_(b), False),
+        (lambda a, b: b.add_(a), True),
+        (lambda a, b: b.mul_(2).add_(a).sum(), True),
+        (lambda a, b: torch.zeros(3).add_(b), False),
+        (lambda a, b: b.clone().add_(b + a), True),
+    ],
+)
+def test_a_row_of_vmap_is_not_written_into_a_tensor_that_all_rows_share(
+    function: Callable[..., Tensor], open_to_rows: bool
+) -> None:
+    def mapped(a: Tensor, b: Tensor) -> Tensor:
+        return torch.vmap(function, (None, 0))(a, b)
+
+    report = check(mapped, "a: [3]; b: [n, 3]", ["2 <= n"], replay=False)
+    assert (report.verdict == "proved") is eager(mapped, "a: [3]; b: [n, 3]", {"n": 2}) is open_to_rows
+
+
+class Cached(torch.nn.Module):
+    """Keeps rows, and their number in a buffer, which a call reads before and after it writes it."""
+
+    def __init__(self, read: Callable[[Tensor], int]) -> None:
+        super().__init__()
+        self.register_buffer("rows", torch.zeros(5, 3))
+        self.register_buffer("filled", torch.zeros(1, dtype=torch.long))
+        self.read = read
+
+    def forward(self, x: Tensor) -> Tensor:
+        start = self.read(self.filled)
+        self.rows[start : start + x.shape[0]] = x
+        self.filled[0] = start + x.shape[0]
+        return self.rows[: self.read(self.filled)]
+
+
+@pytest.mark.parametrize("read", [int, lambda t: t.item(), operator.index, lambda t: -1 - int(~t)])
+def test_a_count_in_a_buffer_is_read_and_written(read: Callable[[Tensor], int]) -> None:
+    report = check(Cached(read), "x: [n, 3]")
+    assert str(report.accepts) == "n <= 5"
+    for n in (5, 6):
+        assert eager(Cached(read), "x: [n, 3]", {"n": n}) == (n <= 5)
 
 
 def test_bags_of_so_many_indices_each_lie_within_these() -> None:

@@ -49,8 +49,10 @@ class _Differentiated:
         return self.recording.operator("alias", (tensor,), {}) if isinstance(tensor, torch.Tensor) else tensor
 
     def require_gradients(self, tensor: Any) -> Any:
+        requires_grad(self.recording, tensor)
+        tensor.memory.itself().is_leaf = True  # to its function it is one, whatever it is outside
         self.recording.gradients.asked(tensor, True)
-        return requires_grad(self.recording, tensor)
+        return tensor
 
     def gradients(
         self,

@@ -13,6 +13,9 @@ from typing import Any
 
 import torch
 
+from ...constraints.ir.opnames import is_in_place
+from ...constraints.ir.program import Node
+from ...constraints.rules.random import RULES as RANDOM
 from ...constraints.terms.formula import Formula, eq, ge
 from ..host import operators
 from ..host.patches import Function, Patch, together
@@ -90,6 +93,17 @@ def uncompiled() -> Iterator[None]:
         yield
 
 
+def _writes_rows_into_one(nodes: Sequence[Node], rows: set[int]) -> bool:
+    """Returns whether a call writes into a tensor that is the same for all rows what differs among them."""
+    for node in nodes:
+        used = [ref.id in rows for ref in node.refs]
+        if (is_in_place(node.op) or node.op == "setitem") and any(used) and not used[0]:
+            return True
+        if any(used):
+            rows.update(node.results)
+    return False
+
+
 def _vmap_by_rows(recording: Recorder) -> Iterator[Patch]:
     """Yields patches under which `vmap(f)` calls f once, on one slice of each mapped argument, and stacks its
     results.
@@ -97,9 +111,12 @@ def _vmap_by_rows(recording: Recorder) -> Iterator[Patch]:
 
     def making(original: Function) -> Function:
         def vmap(func: Any, in_dims: Any = 0, out_dims: Any = 0, *more: Any, **options: Any) -> Any:
+            plain = original(func, in_dims, out_dims, *more, **options)  # it looks at its options first
+            is_strict = (*more, options.get("randomness", "error"))[0] == "error"
+
             def mapped(*args: Any, **kwargs: Any) -> Any:
                 if not any(isinstance(leaf, SymbolicTensor) for leaf in pytree.tree_leaves(args)):
-                    return original(func, in_dims, out_dims, *more, **options)(*args, **kwargs)
+                    return plain(*args, **kwargs)
                 size, dims, leaves, spec = operators.mapped_arguments(in_dims, args, func)
                 batch = dim_of(size)
                 if batch is None or not recording.certain(ge(batch, 1)):
@@ -110,7 +127,21 @@ def _vmap_by_rows(recording: Recorder) -> Iterator[Patch]:
                     leaf if dim is None else recording.operator("row", (leaf, dim), {})
                     for leaf, dim in zip(leaves, dims, strict=True)
                 ]
-                returned, shape = pytree.tree_flatten(func(*pytree.tree_unflatten(rows, spec), **kwargs))
+                taken = {row.ref.id for row, dim in zip(rows, dims, strict=True) if dim is not None}
+                begin, drawn = len(recording.nodes), {*recording.generator.said.unbacked}
+                recording.mapping, outer = True, recording.mapping
+                try:
+                    result = func(*pytree.tree_unflatten(rows, spec), **kwargs)
+                finally:
+                    recording.mapping = outer
+                returned, shape = pytree.tree_flatten(result)
+                made = recording.nodes[begin:]
+                if recording.generator.said.unbacked.keys() - drawn:
+                    recording.doubt("vmap may refuse what depends on the data of a row")
+                if is_strict and any({node.op, node.op.removesuffix("_")} & RANDOM.keys() for node in made):
+                    recording.doubt("vmap may refuse random numbers, as its randomness says")
+                if _writes_rows_into_one(made, taken):
+                    recording.doubt("vmap may refuse that a row is written into a tensor that is no row")
                 places = operators.mapped_results(out_dims, shape)
                 if places is None or not all(isinstance(part, torch.Tensor) for part in returned):
                     recording.give_up("a result of vmap that is no tensor, or out_dims that do not fit it")

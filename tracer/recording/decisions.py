@@ -476,7 +476,7 @@ class Decisions(Recorder):
         """Marks a call of no operator as approximate."""
         noted = len(self.generator.said.notes)
         self.generator.approximate(reason, may, where)
-        self._raise_if_unsure(noted, ())
+        self._raise_if_unsure("a call", noted, ())
 
     def may_raise(self, error: type[Exception], reason: str) -> None:
         """Takes both paths where the program would catch an error that a float of the data raises in Python.
@@ -484,7 +484,9 @@ class Decisions(Recorder):
         if self._catches(error) and not self.datum("bool", self.dataless_floats):
             raise error(Message.of(reason, self))
 
-    def _raise_if_unsure(self, noted: int, refusals: Iterable[tuple[Formula, type[Exception]]]) -> None:
+    def _raise_if_unsure(
+        self, what: str, noted: int, refusals: Iterable[tuple[Formula, type[Exception]]]
+    ) -> None:
         """Takes both paths where the program would catch the refusal of a call, and more than sizes decides
         whether it is refused: the data, or what approximations leave open, the notes from this number on.
         """
@@ -492,7 +494,7 @@ class Decisions(Recorder):
         doubts = [note for note in notes[noted:] if note.doubts_call and note.reason != SAME_DATA]
         if not doubts and not refusals:
             return
-        op, node = self.nodes[-1].op, generator.node
+        node = generator.node
         unclear = any_of(note.where for note in doubts)
         refusals = [(where, ERRORS.get(error, error)) for where, error in refusals]
         types = dict.fromkeys(error for _, error in refusals)
@@ -511,7 +513,8 @@ class Decisions(Recorder):
                 self._approximate(note.reason, note.where, note.may)
             moved = []
             if not self.coin():
-                raise error(Message.of(f"{op} is refused for some data, or in a way that is not known", self))
+                told = f"{what} is refused for some data, or in a way that is not known"
+                raise error(Message.of(told, self))
         generator.node = node
 
     def _catches(self, error: type[Exception]) -> bool:

@@ -16,7 +16,7 @@ from ...constraints.terms.formula import Formula, all_of, eq
 from ..values.symbolic import StoredMemory, SymbolicTensor, Within
 from .fallback import leaves
 from .lowering import Lowering
-from .memory import are_one
+from .memory import are_one, is_kept_from_gradients
 from .writes import NO_WRITES, RESHAPING
 
 
@@ -24,10 +24,16 @@ class WritingRun(Lowering):
     """A run along one path, with what its calls have written."""
 
     def _may_write(self, op: str, args: tuple[Any, ...], kwargs: dict[str, Any], written: Any) -> None:
-        """Requires what torch requires of a call that writes into these tensors, while gradients are on."""
+        """Requires what torch requires of a call that writes into these tensors, outside of inference mode,
+        and while gradients are on.
+        """
+        targets = [t for t in leaves((written,)) if isinstance(t, SymbolicTensor)]
+        if not torch.is_inference_mode_enabled() and any(t.memory.whole().is_of_inference for t in targets):
+            self.require(False, f"{op} writes into a tensor of inference mode, outside of it")
         if not torch.is_grad_enabled() or op in NO_WRITES:
             return
         self._require_no_leaf(op, written)
+        self._require_views_with_gradients(op, args, kwargs, written)
         if kwargs.get("out") is not None:
             self._require_no_gradients(op, args, written)
 
@@ -36,6 +42,23 @@ class WritingRun(Lowering):
         for tensor in leaves((written,)):
             if isinstance(tensor, SymbolicTensor) and tensor._memory and tensor._memory.is_of_leaf():
                 self.require(False, f"{op} writes into a leaf that requires gradients, outside of no_grad")
+
+    def _require_views_with_gradients(
+        self, op: str, args: tuple[Any, ...], kwargs: dict[str, Any], written: Any
+    ) -> None:
+        """Requires that no tensor that a call writes into is a view that torch writes no gradients through,
+        where the result requires gradients.
+        """
+        targets = [t for t in leaves((written,)) if isinstance(t, SymbolicTensor)]
+        if not any(is_kept_from_gradients(t.memory) for t in targets):
+            return
+        operands = [leaf for leaf in leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+        required = self.gradients.required([*operands, *targets])
+        reason = f"{op} writes, with gradients, into one of several views, or into a view made without them"
+        if required:
+            self.require(False, reason)
+        elif required is None:
+            self._approximate(reason)
 
     def _require_no_gradients(self, op: str, operands: tuple[Any, ...], out: Any) -> None:
         """Requires that neither the operands nor the `out=` of a call require gradients."""

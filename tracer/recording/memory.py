@@ -31,10 +31,11 @@ from ...constraints.ir.language import (
 )
 from ...constraints.ir.program import Node
 from ...constraints.rules.elementwise import CONVERSIONS
+from ...constraints.rules.layout import BYTES
 from ...constraints.rules.reach import POINTWISE
 from ...constraints.rules.strides import channels_last, lies_so
 from ...constraints.terms.dims import Dim, Term, maximum, minimum
-from ...constraints.terms.formula import Formula, all_of, ge
+from ...constraints.terms.formula import Formula, all_of, any_of, divides, eq, ge
 from ...constraints.terms.rows import place_of
 from ..values.symbolic import Memory, SymbolicTensor
 
@@ -75,12 +76,20 @@ _WITHIN: Final = frozenset("select narrow slice getitem".split())
 _ANYWHERE: Final = frozenset(
     "as_strided as_strided_ diagonal real imag view_as_real view_as_complex".split()
 )
+_SEVERAL: Final = frozenset("split split_with_sizes chunk unbind".split())
+"""Operators that return several views at once, none of which is written into while gradients are on. The
+`unsafe_` forms of them have the same names; others slice for each result.
+"""
 _MOVING: Final = _PARTS | _WITHIN | {"unbind", "diagonal"}
 """Views that may begin at a later element, by the strides of the tensor."""
 _RANKS: Final = {"atleast_1d": 1, "atleast_2d": 2, "atleast_3d": 3}
 """Operators that return the tensor itself if it has so many dims."""
 _GIVEN_BACK: Final = _RANKS.keys() | {"real"}
 """Operators besides `_PERHAPS` that may return the tensor itself; what else they return is a view of it."""
+_TURNING: Final = frozenset("conj adjoint mH H".split())
+"""Views of complex numbers as their conjugates."""
+_RETYPING: Final = frozenset("view view_as_real view_as_complex real".split())
+"""Views as another dtype, which begin where their tensor does."""
 _EACH: Final = frozenset({"meshgrid", "broadcast_tensors"})
 """Operators of several tensors; each result lies in the memory of the corresponding argument."""
 VIEWS: Final = _SAME_START | _PERHAPS | _PARTS | _WITHIN | _ANYWHERE | _EACH | {"unbind"}
@@ -140,6 +149,16 @@ class ViewMemory(Memory):
                 return self.source, None
             return self.root, offset
         return self.source, self._within(result)
+
+    def has_turned_signs(self) -> bool | None:
+        before, op = self.source.has_turned_signs(), self.node.op
+        of_complex = (self.input.dtype or "complex").startswith("complex")
+        if op in _TURNING and of_complex:
+            return None if before is None else not before
+        resolved = op in ("real", "view_as_real", "resolve_conj", "conj_physical") and of_complex
+        if before is False or resolved or op in ("view_as_complex", "resolve_neg"):
+            return False
+        return None if op in _PERHAPS and not self.given_back else before
 
     def strided(self) -> Formula:
         before = self.source.strided()
@@ -369,7 +388,7 @@ def is_plain(item: Any) -> bool:
     return item is None or (isinstance(item, int | Term | Slice | Ellipses) and not isinstance(item, bool))
 
 
-_SEVERAL: Final = (list, tuple)
+_SEQUENCES: Final = (list, tuple)
 
 
 def remember(node: Node, given: Sequence[Any], value: Any, results: Any) -> None:
@@ -380,13 +399,13 @@ def remember(node: Node, given: Sequence[Any], value: Any, results: Any) -> None
         if given:
             _lies_in(results, given[0], value, node, 0, (results.value,))
         return
-    parts = results if isinstance(results, _SEVERAL) else (results,)
+    parts = results if isinstance(results, _SEQUENCES) else (results,)
     values = tuple([part.value if isinstance(part, SymbolicTensor) else None for part in parts])
     if node.op not in _EACH:
         for place, part in enumerate(parts if given else ()):
             _lies_in(part, given[0], value, node, place, values)
         return
-    several = given[0] if len(given) == 1 and isinstance(given[0], _SEVERAL) else given
+    several = given[0] if len(given) == 1 and isinstance(given[0], _SEQUENCES) else given
     for place, (part, source) in enumerate(zip(parts, several, strict=False)):
         _lies_in(part, source, getattr(source, "value", None), node, place, values)
 
@@ -419,6 +438,79 @@ PLAIN: Final = OWNING - POINTWISE - {"pad"}
 too. Kernels that go through their operands may order dims of sizes 0 and 1 otherwise; padding that only
 crops keeps strides.
 """
+
+
+def note_gradients(op: str, results: Any) -> None:
+    """Notes whether the views that an operator returned are written into while gradients are on."""
+    is_several = op in _SEVERAL and isinstance(results, _SEQUENCES)
+    for part in results if isinstance(results, _SEQUENCES) else (results,):
+        if isinstance(part, SymbolicTensor) and isinstance(view := part.memory, ViewMemory):
+            is_view = op not in _PERHAPS or (view.given_back is True and view.is_the_object is False)
+            view.is_kept_from_gradients = is_several or (is_view and not torch.is_grad_enabled())
+
+
+def is_kept_from_gradients(memory: Memory) -> bool:
+    """Returns whether a tensor is a view that torch writes no gradients through, or views one."""
+    while isinstance(memory, ViewMemory) and memory.node.op != "detach":
+        if memory.is_kept_from_gradients:
+            return True
+        memory = memory.source
+    return False
+
+
+def _start_unless_copied(memory: Memory) -> tuple[Dim, bool] | None:
+    """Returns where a tensor begins, and whether an operator may have copied it, so that it begins at 0; None
+    where that is not known.
+    """
+    start: Dim = 0
+    perhaps = False
+    while (step := memory.above()) is not None:
+        op = memory.node.op if isinstance(memory, ViewMemory) else ""
+        if step[1] is not None:
+            start = start + step[1]
+        elif op in _PERHAPS:
+            perhaps = True
+        else:
+            known = op in _RETYPING and _start_unless_copied(step[0]) == (0, False)
+            return (start, perhaps) if known else None
+        memory = step[0]
+    return start, perhaps
+
+
+def retyped(op: str, arguments: Mapping[str, Any]) -> str | None:
+    """Returns the dtype as which an operator views its tensor; None where it views the elements as they are.
+    """
+    if op in ("view_as_real", "view_as_complex"):
+        return op.removeprefix("view_as_")
+    size = arguments.get("size")
+    words = (arguments.get("dtype"), *(size if isinstance(size, tuple) else (size,)))
+    return next((word for word in words if isinstance(word, str)), None) if op == "view" else None
+
+
+def require_retyped(op: str, tensor: Any, arguments: Mapping[str, Any]) -> None:
+    """Adds what torch requires of the memory of a tensor that is viewed as another dtype: it begins at a
+    multiple of the new elements, and its elements have the signs that they have in memory.
+    """
+    dtype = retyped(op, arguments)
+    if dtype is None or not isinstance(tensor, SymbolicTensor) or not isinstance(tensor.value, Tensor):
+        return
+    before = tensor.value
+    generator = tensor.run.generator
+    if op != "view_as_complex" and (turned := tensor.memory.has_turned_signs()) is not False:
+        if turned:
+            generator.require(False, f"{op} of a conjugate, which is not resolved")
+        generator.approximate(f"{op} of what may be a conjugate, or a copy of one", "accept")
+    ratio = 2 if op == "view_as_complex" else BYTES.get(dtype, 1) // BYTES.get(before.dtype or "", 1)
+    if ratio < 2:
+        return
+    start, perhaps = _start_unless_copied(tensor.memory) or (1, True)
+    begins, nothing = divides(ratio, start), eq(before.numel, 0)
+    if perhaps and not generator.certain(begins):
+        generator.approximate(f"{op} of elements that may begin anywhere in memory", "accept")
+    elif begins is not True:
+        generator.approximate(f"{op} of no elements may begin elsewhere", "accept", nothing)
+        told = f"{op} begins at a multiple of {ratio} elements, not at {start}"
+        generator.require(any_of((begins, nothing)), told)
 
 
 STRIDING: Final = frozenset("as_strided as_strided_ as_strided_copy as_strided_scatter".split())

@@ -36,7 +36,7 @@ from ..values.sequences import counted, joined
 from ..values.symbolic import OPERATOR_ATTRIBUTES, QUESTIONS, SymbolicTensor, Within, answer, bound
 from .effects import WritingRun, other_sizes
 from .fallback import estimated, leaves
-from .memory import STRIDING, is_view, remember, storage
+from .memory import STRIDING, is_view, note_gradients, remember, require_retyped, retyped, storage
 from .overlaps import lying, require_no_overlap
 from .repeats import CallKey, FinishedCall
 from .subject import Assignment
@@ -120,11 +120,11 @@ class Operators(WritingRun):
         if is_special:
             return self._special(func, args, kwargs)
         first = args[1] if len(args) > 1 else None
-        device = (spelling == "to" and first) or kwargs.get("device")
+        device = first if spelling == "to" and type(first) is str else kwargs.get("device")
         if type(device) is str:
             self._require_device(device)
         if spelling == "type":
-            self._require_type(first or kwargs.get("dtype"))
+            self._require_type(kwargs.get("dtype") if first is None else first)
         return self.operator(spelling, args, kwargs, func)
 
     def _require_device(self, name: str) -> None:
@@ -147,7 +147,10 @@ class Operators(WritingRun):
         if isinstance(func, OpOverload):
             return self.operator(spelling, args, kwargs, func)
         if name == "requires_grad_":
-            self.gradients.asked(args[0], *args[1:] or kwargs.values() or (True,))
+            (requires,) = args[1:] or kwargs.values() or (True,)
+            if isinstance(args[0], SymbolicTensor):
+                return self._let_require(args[0], requires)
+            self.gradients.asked(args[0], requires)
         question = QUESTIONS.get(name) or listed.QUESTIONS.get(name)
         if question is not None and args and isinstance(args[0], SymbolicTensor):
             return question(self, *args, **kwargs)
@@ -173,14 +176,23 @@ class Operators(WritingRun):
             tensor.value, tensor.ref = data.value, data.ref
             tensor.lies_in(Within(data.memory, 0))
         elif how == "__set__" and name == "requires_grad" and isinstance(tensor, SymbolicTensor):
-            self.gradients.asked(tensor, args[1])
-            QUESTIONS["requires_grad_"](self, tensor, args[1])
+            self._let_require(tensor, args[1])
         return None
+
+    def _let_require(self, tensor: SymbolicTensor, requires: bool) -> SymbolicTensor:
+        """Lets a tensor require gradients, or not, if it is a leaf."""
+        QUESTIONS["requires_grad_"](self, tensor, requires)
+        if tensor.memory.itself().is_leaf == requires:
+            self.gradients.asked(tensor, requires)
+        return tensor
 
     def operator(self, spelling: str, args: tuple[Any, ...], kwargs: dict[str, Any], func: Any = None) -> Any:
         """Applies the rule of an operator, records the node and returns the program's result."""
         if self._made or self._stopped or self.spread is not None or self.loops.failure is not None:
             self._goes_on(spelling, args, kwargs)
+        if torch.get_default_dtype() is not self.default_dtype:
+            self.default_dtype = torch.get_default_dtype()
+            self.generator.makes_floats(dtype_name(self.default_dtype))
         op, noted = canonical(spelling), len(self.generator.said.notes)
         if torch.is_autocast_enabled(self.kernels):
             args, kwargs = autocast.cast(self, op, args, kwargs)
@@ -222,9 +234,6 @@ class Operators(WritingRun):
             self.raise_stopped()
         if self._made and time.monotonic() > self.until:  # its own branches ask for no size any more
             self.end(f"the budget ran out, after {len(self._made)} branches")
-        if torch.get_default_dtype() is not self.default_dtype:
-            self.default_dtype = torch.get_default_dtype()
-            self.generator.makes_floats(dtype_name(self.default_dtype))
         if self.spread is not None:
             self.spread = self.spread.after(spelling, args, kwargs, caller())
 
@@ -265,7 +274,8 @@ class Operators(WritingRun):
             generator.take_for_valid()
 
     def _require_memory(self, it: _Application) -> None:
-        """Adds what torch requires of the memory of what is written into."""
+        """Adds what torch requires of the memory of what is written into, or viewed as another dtype."""
+        require_retyped(it.op, it.args[0] if it.args else None, it.arguments)
         if it.written is not None:
             given = (*it.args, *it.kwargs.values())
             into = it.result if it.kwargs.get("out") is not None else None
@@ -275,11 +285,13 @@ class Operators(WritingRun):
         """Raises what the program catches."""
         it.refusals = self.generator.refusals()
         self._raise_if_caught(it.constraints)
-        self._raise_if_unsure(it.notes, it.refusals)
+        self._raise_if_unsure(it.op, it.notes, it.refusals)
 
     def _keep_answer(self, it: _Application) -> None:
         """Keeps the answer for calls with the same key, where it depends on nothing else."""
         if not self.generator.repeatable or it.counts or (slots := it.call.slots) is None:
+            return
+        if retyped(it.op, it.arguments) or _is_unsafe(it.func):  # it depends on the memory, or the spelling
             return
         if it.refusals:  # what was valid may have been written into when the call comes again
             return
@@ -344,6 +356,12 @@ class Operators(WritingRun):
         """Notes in whose memory the result lies."""
         if is_view(it.op, it.arguments):
             remember(self.nodes[it.index], it.args, it.values[0] if it.values else None, it.lifted)
+            if not _is_unsafe(it.func):
+                note_gradients(it.op, it.lifted)
+        elif it.written is None and torch.is_inference_mode_enabled():
+            for part in leaves((it.lifted,)):
+                if isinstance(part, SymbolicTensor):
+                    part.memory.is_of_inference = True
 
     def _ask(
         self, op: str, args: tuple[Value, ...], kwargs: dict[str, Value]
@@ -392,6 +410,7 @@ class Operators(WritingRun):
             self._overwrites(args[0], self.nodes[index])
         if found.is_view:
             remember(self.nodes[index], args, call.values[0] if call.values else None, lifted)
+            note_gradients(found.op, lifted)
         return lifted
 
 
@@ -495,3 +514,8 @@ def _written(op: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if op == "setitem" or is_in_place(op):
         return args[0] if args else kwargs.get("input")
     return None
+
+
+def _is_unsafe(func: Any) -> bool:
+    """Returns whether a function of torch returns views that it takes for tensors of their own."""
+    return "unsafe" in getattr(func, "__name__", "")

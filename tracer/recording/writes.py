@@ -48,7 +48,8 @@ def is_assigned(func: Any) -> bool:
 def destinations(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[torch.Tensor]:
     """Yields the tensors that a call of a torch function writes into, as far as its name shows."""
     name = getattr(func, "__name__", "")
-    in_place = name == "__setitem__" or is_in_place(name) or name.startswith("__i") or is_assigned(func)
+    augmented = name.startswith("__i") and name not in ("__int__", "__index__", "__invert__")
+    in_place = name == "__setitem__" or is_in_place(name) or augmented or is_assigned(func)
     given = args[:1] if in_place else (), kwargs.get("out")
     return (leaf for leaf in leaves(given) if isinstance(leaf, torch.Tensor))
 

@@ -337,7 +337,17 @@ def is_gone_through(frame: FrameType) -> bool:
 def _slices(tensor: SymbolicTensor, dim: int, count: Dim) -> Lazy:
     """`[*a, n, *z]` as n of `[*a, *z]`"""
     run = tensor.run
-    return Lazy(run, count, lambda k: run.operator("select", (tensor, dim, size(run, k)), {}), same=True)
+
+
+    def at(k: Dim) -> Any:
+        return _one_of_several(run.operator("select", (tensor, dim, size(run, k)), {}))
+
+    return Lazy(run, count, at, same=True)
+
+
+def _one_of_several(view: SymbolicTensor) -> SymbolicTensor:
+    view.memory.is_kept_from_gradients = True
+    return view
 
 
 def _pieces(tensor: SymbolicTensor, dim: int, n: Dim, width: int) -> Lazy:
@@ -348,7 +358,8 @@ def _pieces(tensor: SymbolicTensor, dim: int, n: Dim, width: int) -> Lazy:
         left = n - k * width
         whole, last = run.certain(ge(left, width)), run.certain(le(left, width))
         piece = width if whole else left if last else minimum(width, left)
-        return run.operator("narrow", (tensor, dim, size(run, k * width), size(run, piece)), {})
+        part = (tensor, dim, size(run, k * width), size(run, piece))
+        return _one_of_several(run.operator("narrow", part, {}))
 
     return Lazy(run, ceildiv(n, width), at)
 

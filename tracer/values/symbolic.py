@@ -220,6 +220,12 @@ class Memory:
 
     is_leaf = False
     """Whether its tensor is a leaf that requires gradients."""
+    is_of_inference = False
+    """Whether its tensor was made in inference mode."""
+    is_kept_from_gradients = False
+    """Whether its tensor is a view that torch writes no gradients through: one of several that a call has
+    returned, or made while gradients were off.
+    """
 
     def __init__(self, owner: Tensor | None = None) -> None:
         self.owner = owner
@@ -288,6 +294,12 @@ class Memory:
     def written(self, other: SymbolicTensor, part: Value) -> Elements:
         """Returns the elements of another tensor after a tensor of this memory has become `part`."""
         return UNTRACKED
+
+    def has_turned_signs(self) -> bool | None:
+        """Returns whether torch notes that its tensor's elements are those in memory with another sign: of a
+        conjugate, or of the imaginary part of one; None where that is not known.
+        """
+        return False
 
 
 class StoredMemory(Memory):
@@ -522,6 +534,8 @@ def one_size(run: Recorder, x: SymbolicTensor, dim: int | None = None) -> Any:
     sizes = shape(run, x)
     if dim is None:
         return sizes
+    if isinstance(dim, str | float):
+        raise TypeError(f"size() takes the place of a dim, not {dim!r}")
     try:
         return sizes[dim]
     except IndexError:
@@ -600,6 +614,12 @@ def storage_offset(run: Recorder, x: SymbolicTensor) -> Any:
     return size(run, start)
 
 
+def has_turned_signs(run: Recorder, x: SymbolicTensor) -> bool:
+    """Returns whether its elements are those in memory with another sign."""
+    turned = x.memory.has_turned_signs()
+    return run.give_up("it is not known if a conjugate was copied") if turned is None else turned
+
+
 def is_contiguous(run: Recorder, x: SymbolicTensor, memory_format: Any = torch.contiguous_format) -> bool:
     """Returns whether the elements have this order in memory, sizes of 1 aside."""
     value = known(run, x)
@@ -643,9 +663,15 @@ def _stored(run: Recorder, x: SymbolicTensor, value: Tensor) -> Dim:
     return run.generator.stored(value)
 
 
+def _ask_data(run: Recorder) -> None:
+    if run.mapping:
+        run.doubt("vmap may refuse to tell the data of a row")
+
+
 def item(run: Recorder, x: SymbolicTensor) -> Any:
     """Returns the only element of a tensor: a number from the data, unless sizes decide it."""
     value = known(run, x)
+    _ask_data(run)
     run.require(eq(elements(run, x), 1), "item() needs a tensor of one element")
     if value.dtype == "bool":
         return truth(run, x)
@@ -681,6 +707,7 @@ def bound(run: Recorder, x: SymbolicTensor) -> Any:
 
 
 def truth(run: Recorder, x: SymbolicTensor) -> bool:
+    _ask_data(run)
     run.require(eq(elements(run, x), 1), "the truth of a tensor needs one element")
     value = known(run, x)
     condition = whether_some(value)
@@ -732,10 +759,15 @@ def can_require_grad(dtype: torch.dtype) -> bool:
 
 
 def requires_grad(run: Recorder, x: SymbolicTensor, requires_grad: bool = True) -> SymbolicTensor:
-    """Returns the tensor, which becomes a leaf that requires gradients, or one that does not."""
+    """Returns the tensor, which becomes a leaf that requires gradients, or one that does not; what a call has
+    made of others that require gradients goes on to require them.
+    """
     if requires_grad and not can_require_grad(x.dtype):
         run.require(False, "only floating point and complex tensors can require gradients")
-    x.memory.itself().is_leaf = requires_grad
+    if is_leaf(run, x):
+        x.memory.itself().is_leaf = requires_grad
+    elif not requires_grad:
+        run.require(False, "only a leaf is made to require no gradients; detach() makes one")
     return x
 
 
@@ -799,9 +831,9 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
     "get_device": lambda run, x: -1,
     "result_type": result_type,
     "is_same_size": lambda run, x, y: shape(run, x) == y.shape,
-    "is_inference": lambda run, x: False,
-    "is_conj": lambda run, x: False,
-    "is_neg": lambda run, x: False,
+    "is_inference": lambda run, x: x.memory.whole().is_of_inference,
+    "is_conj": lambda run, x: x.dtype.is_complex and has_turned_signs(run, x),
+    "is_neg": lambda run, x: not x.dtype.is_complex and has_turned_signs(run, x),
     "has_names": lambda run, x: False,
     "is_pinned": lambda run, x: False,
     "is_shared": lambda run, x: False,

@@ -171,7 +171,7 @@ class Replayer:
             ):
                 return real
         if isinstance(real, Inconclusive):
-            if not accepted and _NO_KERNEL in real.reason:
+            if not accepted and any(text in real.reason for text in _NO_KERNEL):
                 exception, _, reason = real.reason.partition(": ")
                 return RunRefused(REAL, reason, exception, real.origin)
             return real
@@ -358,8 +358,10 @@ _CARRIED = "to have same metadata"
 """torch's message for a loop whose body returns another shape than it was given."""
 
 
-_NO_KERNEL: Final = "not implemented for '"
-"""torch's message for a dtype that an operator does not take. Fake tensors take all."""
+_NO_KERNEL: Final = (
+    "not implemented for '", "is not supported for complex", "is not intended to support complex"
+)  # fmt: skip
+"""torch's messages for a dtype that an operator does not take. Fake tensors take all."""
 
 
 def _is_of_index(real: RunRefused) -> bool:
