@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import json
+import statistics
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -67,6 +70,9 @@ def test_the_program_fails_whatever_the_sizes_are(target: Callable[..., Any]) ->
 @pytest.mark.parametrize("target", [
     lambda x: torch.FloatTensor(x.shape[0]), lambda x: torch.Tensor(x.shape[0], 2).fill_(1.0),
     lambda x: x + torch.Generator().manual_seed(x.shape[0]).initial_seed(),
+    lambda x: x + json.loads(json.dumps({"a": [x.shape[0]]}))["a"][0], lambda x: x + statistics.mean(x.shape),
+    lambda x: x[np.random.permutation(x.shape[0])], lambda x: x[: np.ceil(x.shape[0] / 2).astype(int)],
+    lambda x: x[np.array([0, x.shape[0] - 1])], lambda x: x[: np.divmod(x.shape[0], 2)[0].item()],
 ])  # fmt: skip
 def test_a_size_that_c_code_does_not_take(target: Callable[..., Any]) -> None:
     report = check(target, "x: [a, b]", replay=False)

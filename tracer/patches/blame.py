@@ -12,7 +12,8 @@ import builtins
 import math
 import operator
 import sys
-from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, MethodType
+import sysconfig
+from types import BuiltinFunctionType, FrameType, FunctionType, MethodDescriptorType, MethodType
 from typing import Any, Final
 
 import torch
@@ -41,6 +42,8 @@ def is_programs(error: Exception) -> bool:
     if isinstance(error, StopIteration):
         return not error.args
     code, context = trace.tb_frame.f_code, error.__context__
+    if isinstance(error, TypeError | AssertionError) and _is_of_library(trace.tb_frame):
+        return False
     if isinstance(error, KeyError) and not is_raised(trace):
         return not is_inner(code.co_filename)  # look-ups split on the keys of the container itself
     if not is_raised(trace):
@@ -101,6 +104,17 @@ def _lacks_attribute(error: AttributeError) -> bool:
     return error.name is not None and not _is_stand_in(error.obj)
 
 
+def _is_of_library(frame: FrameType) -> bool:
+    """Returns whether a function of Python's library, such as `json.dumps`, may have looked at the type of a
+    stand-in: it has one among its variables.
+    """
+    inside = frame.f_code.co_filename.startswith(_LIBRARY)
+    return inside and any(map(_is_stand_in, frame.f_locals.values()))
+
+
+_LIBRARY: Final = sysconfig.get_path("stdlib")
+
+
 # ---- errors of C code
 
 
@@ -119,7 +133,7 @@ def _fails_anyway(error: Exception) -> bool:
     if is_of_package(code.co_filename) and code not in HANDING_ON:
         return False
     operation = failed(trace)
-    if operation is None:
+    if operation is None or (isinstance(operation.function, type) and operation.function in TYPES):
         return False
     if _is_python(operation.function):
         return type(error) is TypeError  # its code has not run: it takes other arguments

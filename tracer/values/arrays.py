@@ -196,7 +196,7 @@ def _kind(ufunc: Any, method: str, inputs: tuple[Any, ...]) -> Any:
     """Returns the dtype of the result; None where it is not a supported one."""
     examples = [_example(value) for value in (*inputs[:1], *inputs[:1]) if method != "__call__"]
     with numpy.errstate(all="ignore"):
-        found = ufunc(*(examples or map(_example, inputs))).dtype
+        found = getattr(ufunc(*(examples or map(_example, inputs))), "dtype", None)  # divmod has two results
     return found if found in (_WHOLE, _FLOAT, _TRUTH) else None
 
 
