@@ -662,7 +662,7 @@ def _possible(values: dict[str, int] | None) -> dict[str, int] | None:
 def _unsure(requirement: Requirement) -> OpenSizes:
     """Returns the sizes that a requirement refuses, though not certainly."""
     some = requirement.some_data
-    whose = "only some data are considered" if some else "an approximation may refuse too much"
+    whose = "only for data that lead here" if some else "an approximation may refuse too much"
     region = negate(requirement.needs)
     return OpenSizes(region, f"{whose}: {requirement.reason}", requirement.origin, requirement.path)
 
@@ -793,11 +793,11 @@ class _Deciding:
             return self._empty(suspects, witness)
         suspects = self._cores(list(self.residual))
         if any(r.by_data for r in self.residual):
-            reason = "no sizes are left at which all data are accepted; some data may be"
+            reason = "at every size some data are refused; others may be accepted"
         elif all(r.doubt is False for r in self.residual):
-            reason = "no sizes are left, but the budget ran out before the reason was found"
+            reason = "every size is refused, but the budget ran out before the reason was found"
         else:
-            reason = "no sizes are left, but for requirements of some data, or behind an approximation"
+            reason = "every size is refused, but only for some data, or by an approximation"
         origin = suspects[0].requirements[0].origin if suspects else Origin()
         return self._decision("unknown", (OpenSizes(True, reason, origin),), cores=suspects, outside=witness)
 

@@ -19,7 +19,7 @@ from .outcomes.ranges import below
 from .values import is_data, of, pieces_of, surely
 
 Named = Mapping[str, Any]
-NO_DATA: Final = "what data decide elsewhere the sizes decide where there are none, which is not followed"
+NO_DATA: Final = "at some sizes there are no data that decide this, which is not followed"
 
 SAME_DATA: Final = "two results of the same data meet in a condition, which may have one outcome for all data"
 

@@ -249,7 +249,7 @@ def require_kernel(c: Context, kernels: Kernels, op: str, named: Mapping[str, An
         single = eq(shape[named["dim"]], 1) if along and shape else alone and not shape
         empty = any_of((empty, single))
     if refusal.empty is None and empty is not False:
-        c.approximate(f"{told}; empty tensors it may take", "accept", empty)
+        c.approximate(f"{told}; whether it takes empty tensors is not known", "accept", empty)
     c.require(empty, told, refusal.error)
 
 

@@ -41,7 +41,7 @@ def require_apart(c: Context, op: str, target: Tensor, named: Named) -> None:
                 reason = f"whether {op} copies what lies there already is not known"
                 c.approximate(reason, "refuse", negate(apart))
             apart = any_of((apart, resting or False))
-        c.require(apart, f"{op} writes into a tensor of which several elements lie at one place: {target}")
+        c.require(apart, f"{op} writes into {target}, where several elements lie at one place in memory")
 
 
 def _is_positive(c: Context, step: Dim, sizes: Iterable[Dim]) -> bool:

@@ -211,7 +211,7 @@ def test_what_one_side_refuses_is_not_certain() -> None:
     report = check(by_data, "x: float32[n]", replay=False)
     assert report.verdict == "unknown" and not report.accepts.exact
     assert str(report.accepts.certain) == "n % 6 == 0"
-    assert "only some data" in next(f.message for f in report.findings if f.code is Code.INCOMPLETE)
+    assert "only for data" in next(f.message for f in report.findings if f.code is Code.INCOMPLETE)
     assert check(by_data, "x: float32[n]", "n % 6 == 1").verdict == "refuted"  # neither side accepts
     assert check(by_data, "x: float32[n]", "n % 6 == 2").verdict == "unknown"
     assert check(by_data, "x: float32[n]", "n % 6 == 0").verdict == "proved"

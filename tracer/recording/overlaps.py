@@ -274,7 +274,7 @@ def _require_apart(generator: Generator, op: str, out: Tensor, result: Value) ->
         require_apart(generator, op, out, {})
     elif isinstance(out.layout, tuple) and 0 in out.layout:
         generator.approximate(
-            f"whether {op} writes where several elements lie at one place is not known", "accept"
+            f"whether {op} writes several elements to one place in memory is not known", "accept"
         )
 
 
