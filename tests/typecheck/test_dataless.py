@@ -35,6 +35,9 @@ def zero(part: Any) -> Callable[[Tensor], None]:
     return lambda y: y.__setitem__(part, 0)
 
 
+FARTHEST = torch.finfo(torch.float32).min
+
+
 def each_is_zero(x: Tensor) -> Tensor:
     y = x.clone()
     for i in range(x.shape[0]):
@@ -106,6 +109,10 @@ SAME: list[tuple[Callable[[Tensor], Any], str]] = [
     (lambda x: holds((x.shape[0] / 2 - 1) * x.sum().item() != 0, x), "x: float32[n]"),
     (lambda x: holds((x * (x.shape[0] - 3)).sum().item() > 0, x), "x: int64[n]"),
     (lambda x: holds((x - x).abs().sum() > 0, x), "x: float32[n]"),
+    (lambda x: holds(torch.where(x > 0, 0.0, FARTHEST).any(), x), "x: float32[n]"),
+    (lambda x: holds(torch.where(x > 0, torch.zeros(()), FARTHEST).any().item(), x), "x: float32[n]"),
+    (lambda x: holds(torch.full((2,), FARTHEST).mean() + x.sum() < 0, x), "x: float32[n]"),
+    (lambda x: holds(torch.full((2, 2), FARTHEST).tril().any() + x.sum() > 0, x), "x: float32[n]"),
     (lambda x: holds(x.clone().sub_(x).sum() > 0, x), "x: float32[n]"),
     (lambda x: holds((x * 0 + x.shape[0]).sum() > 3, x), "x: float32[n]"),
     (lambda x: holds(x.masked_fill(torch.ones(x.shape).bool(), 0).sum() > 0, x), "x: float32[n]"),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import reduce
 from itertools import product as combinations
 from typing import Any, Final, NoReturn, TypeAlias
@@ -334,9 +335,10 @@ def _side_by_side(a: Number, b: Number) -> Iterator[Number]:
     if a is None or b is None or _same(a, b):
         yield b if a is None else a
         return
-    ends = (*_ends(a), *_ends(b))
-    if all(abs(end) <= BOUNDED for end in ends):
-        yield Between(min(ends), max(ends))
+    with suppress(NotFixed):
+        ends = (*_ends(a), *_ends(b))
+        if all(abs(end) <= BOUNDED for end in ends):
+            yield Between(min(ends), max(ends))
 
 
 def _triangle(made: Made, of: CasesOf) -> Iterator[Case]:
@@ -348,11 +350,11 @@ def _triangle(made: Made, of: CasesOf) -> Iterator[Case]:
 def _averaged(made: Made, of: CasesOf) -> Iterator[Case]:
     """Means of few elements, which lie where these do; zeros have a mean of 0."""
     few = isinstance(count := product(made.shape), int) and count <= FEW
-    for where, number in _of(made.node.get("input"), of):
-        if number == 0:
-            yield where, number
-        elif few and number is not None and all(map(math.isfinite, _ends(number))):
-            yield where, _rounded(*_ends(number))
+    known = _of(made.node.get("input"), of)
+    yield from ((where, number) for where, number in known if number == 0)
+    others = [(where, number) for where, number in known if number is not None and number != 0]
+    if few:
+        yield from _computed(lambda x: _rounded(*_ends(x)), [others], bounds=True)
 
 
 def _broadcast(made: Made, of: CasesOf) -> Iterator[Case]:
