@@ -1721,3 +1721,19 @@ def passing() -> Iterator[None]:
 @pytest.mark.parametrize("target", [by_entered_manager, by_entered_passing_manager])
 def test_a_manager_that_was_made_before(target: Callable[[Tensor], Tensor]) -> None:
     assert differs(target, "x: float32[n]") == ""
+
+
+def selects(x: Tensor, index: Tensor) -> Tensor:
+    try:
+        return x.index_select(0, index)
+    except (IndexError, RuntimeError) as error:
+        if index.numel() > 0 and index.min() < 0:
+            raise IndexError("some are negative") from error
+        if index.numel() > 0 and index.max() >= x.shape[0]:
+            raise IndexError("some are too large") from error
+        raise
+
+
+def test_data_are_data_after_a_refusal_that_is_caught() -> None:
+    report = check(selects, "x: float32[n, d]; index: int64[e]", ["e >= 0"], replay=False)
+    assert report.verdict == "proved" and report.accepts.exact

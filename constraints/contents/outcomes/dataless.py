@@ -89,6 +89,8 @@ class Dataless:
         """By reference, the values whose elements a value is made of; None of one that is data itself."""
         self._looked_at = 0, 0
         """The numbers of inputs and of nodes that were examined."""
+        self._unwritten: list[int] = []
+        """The numbers of those nodes that had neither arguments nor results."""
         self._regions: dict[int, Region] = {}
         self._has_loops = False
         self._overwritten: dict[int, tuple[Formula, Formula]] = {}
@@ -323,16 +325,15 @@ class Dataless:
         """Looks through what has been written down since the last time."""
         inputs, first = self._looked_at
         self._makers.update((given.id, given) for given in self._inputs[inputs:])
-        place = first
-        for place, node in enumerate(self._nodes[first:], first):
-            if not node.results and not node.args:
-                break  # it is being written down
+        places = (*(p for p in self._unwritten if p < first), *range(first, len(self._nodes)))
+        self._unwritten = []
+        for place, node in ((p, self._nodes[p]) for p in places if p < len(self._nodes)):
+            if not node.results and not node.args:  # it is being written, or its refusal was caught
+                self._unwritten.append(place)
             for at, ref in enumerate(node.results):
                 self._makers[ref] = node, place, at
             self._has_loops |= node.op == "carried" and node.get("listed") is not True
-        else:
-            place = max(first, len(self._nodes))
-        self._looked_at = len(self._inputs), place
+        self._looked_at = len(self._inputs), max(first, len(self._nodes))
 
     def _empty(self, value: Value | None) -> Formula:
         if not isinstance(value, Tensor):
