@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from math import inf, isfinite
+from math import inf, isfinite, trunc
 from typing import Any, Final, TypeAlias
 
 from ..ir.language import (
@@ -376,6 +376,8 @@ def _require_put(c: Context, op: str, named: Named, result: Any) -> None:
         _require_held(c, any_of((held, anyway)), number, dtype)
     for one in _reals(given):
         real = one.real
+        if op == "hardtanh" and dtype in INTEGRAL and isfinite(real):
+            real = trunc(real)  # limits of integers are integers
         fits = least <= real <= most or (real == most + 1 and dtype == "int64")
         held = fits or (dtype in FLOATING and not isfinite(real))
         if isinstance(one, complex) and (one.imag or op == "index_fill" or op in SINGLE_UNCHECKED):

@@ -619,9 +619,9 @@ REACH: Final[Mapping[str, Callable[[Named], Reach | None]]] = {
             padded_to_2="atleast_2d",
             padded_to_3="atleast_3d",
             assigned="setitem",
-            along_dim="softmax log_softmax softmin cumsum cumprod logcumsumexp cummax cummin select narrow "
-            "squeeze unflatten gumbel_softmax squeeze_copy select_copy narrow_copy index_fill unique_dim "
-            "unique_dim_consecutive normalize",
+            along_dim="softmax log_softmax softmin cumsum cumprod cumsum_ cumprod_ logcumsumexp cummax "
+            "cummin select narrow squeeze unflatten gumbel_softmax squeeze_copy select_copy narrow_copy "
+            "index_fill unique_dim unique_dim_consecutive normalize",
             selecting="index_select",
             along_first="chunk split split_with_sizes unbind tensor_split slice slice_copy split_copy "
             "split_with_sizes_copy unbind_copy",

@@ -85,6 +85,7 @@ EXEMPTIONS = (
     Exemption("stft", "approximate", STORAGE, "as_strided"),
     Exemption("svd_lowrank", "approximate", NO_DATA, "there are no data"),
     Exemption("tensor_split", "approximate", NO_DATA, "there are no data"),
+    Exemption("view_as_complex", "approximate", "which strides a view of no elements has", "no elements"),
     Exemption("tensor_split", "gave-up", "the data decide how many pieces; some numbers are tried", "numb"),
     Exemption("tensor_split", "shape", ONE_ELEMENT, "aten.tensor_split"),
 )

@@ -35,8 +35,8 @@ def joined(a: Any, b: Any) -> str | None:
 def test_every_pair(real: torch.Tensor, tensor: Tensor) -> None:
     for other_real, other in TENSORS + NUMBERS:
         for expected, got in (
-            (joined(real, other_real), promote((tensor, other), COMPLEX)),
-            (joined(other_real, real), promote((other, tensor), COMPLEX)),
+            (joined(real, other_real), promote((tensor, other), complex_of=COMPLEX)),
+            (joined(other_real, real), promote((other, tensor), complex_of=COMPLEX)),
         ):
             if expected is None:
                 assert {tensor.dtype, getattr(other, "dtype", None)} & LONELY, f"{tensor} with {other}"

@@ -1252,39 +1252,6 @@ def test_a_while_that_shrinks_its_state(target: Any, condition: Any) -> None:
         assert report.accepts.holds(n=n, m=m) is runs
 
 
-def halves_a_number(x: Tensor) -> Tensor:
-    n = x.shape[0]
-    while n > 1:
-        n = n // 2
-    return x[:n].view(-1)
-
-
-def thirds_of_a_number(x: Tensor) -> Tensor:
-    n = x.shape[0]
-    while n > 2:
-        n = (n + 2) // 3
-    return x[:n].repeat(2, 1).view(2, -1)
-
-
-def the_next_power(x: Tensor) -> Tensor:
-    k = 1
-    while k < x.shape[0]:
-        k *= 2
-    return torch.nn.functional.pad(x, (0, 0, 0, k - x.shape[0])).view(k // 2, -1)
-
-
-@pytest.mark.parametrize("target, verdict", [
-    (halves_a_number, "proved"), (thirds_of_a_number, "proved"), (the_next_power, "refined"),
-], ids=lambda p: getattr(p, "__name__", ""))  # fmt: skip
-def test_a_while_over_a_number_ends_with_the_bits_of_sizes(target: Any, verdict: str) -> None:
-    report = check(target, "x: [n, m]", replay=False)
-    assert report.verdict == verdict
-    assert report.accepts.exact
-    for n, m in itertools.product(range(1, 50), range(1, 5)):
-        runs = eager(target, "x: [n, m]", {"n": n, "m": m}) is not None
-        assert report.accepts.holds(n=n, m=m) is runs
-
-
 def needs_three(x: Tensor) -> Tensor:
     return every_second(x)[2]
 

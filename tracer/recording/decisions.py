@@ -20,7 +20,7 @@ from ...constraints.contents.outcomes.ranges import CLEAR, Outlook
 from ...constraints.engine.generate import Generator
 from ...constraints.engine.kernels import kernels_of
 from ...constraints.engine.lifting import bounded
-from ...constraints.ir.language import Direction, NumericalError, Tensor, Value, tensors
+from ...constraints.ir.language import Direction, NumericalError, Tensor, Value
 from ...constraints.ir.program import Node, Origin
 from ...constraints.ir.system import Answer, Condition
 from ...constraints.terms.dims import Dim, Term, evaluate, symbols
@@ -48,9 +48,6 @@ MAX_VALUES = 16
 """At most this many values of a size that is needed as a number are tried, each on a path of its own."""
 MOST_SKIPPED = 64
 """Numbers of elements from this one on are tried as examples of them come."""
-MANY_BRANCHES = 16
-"""A path with more branches than this takes into account how great a size of a tensor can be."""
-GREATEST_SIZE = (1 << 63) - 1
 GREATEST = 1 << 20
 """A greater value is not tried: a program that repeats something so often would be run for hours."""
 
@@ -396,8 +393,6 @@ class Decisions(Recorder):
             return self._suppose(formula)
         turning: Calling | None = loops.turning(formula) or self.calls.turning
         step = len(self._made)
-        if step == MANY_BRANCHES:
-            self._learn_of_tensors()
         known = Answer.SOMETIMES
         if formula is not None and (turning is not None or step >= len(self.decided)):
             known = self.oracle.decide(formula, self.known())
@@ -428,13 +423,6 @@ class Decisions(Recorder):
         if loops.calls:
             self.calls.note(condition)
         return decision.taken
-
-    def _learn_of_tensors(self) -> None:
-        """Learns that sizes of tensors have 63 bits, so that a loop ends that halves one."""
-        dims = [dim for declared in self.spec.inputs for x in tensors(declared.type) for dim in x.shape]
-        for dim in dict.fromkeys(dims):
-            if isinstance(dim, Term):
-                self._learn(le(dim, GREATEST_SIZE))
 
     def _at(self, formula: Formula | None) -> bool:
         """Returns whether the formula holds at the sizes whose path is taken; True where the data decide."""

@@ -102,6 +102,7 @@ class RecordedSource:
     """A recorded program, as a thing to check. A spec may narrow what it was recorded for, and no more."""
 
     release: Release | None = None
+    floats: str = "float32"
 
     def __init__(self, recorded: Recorded, spec: Spec | None, assume: str | Iterable[str]) -> None:
         self.recorded = recorded

@@ -352,7 +352,7 @@ def _averaged(made: Made, of: CasesOf) -> Iterator[Case]:
     few = isinstance(count := product(made.shape), int) and count <= FEW
     known = _of(made.node.get("input"), of)
     yield from ((where, number) for where, number in known if number == 0)
-    others = [(where, number) for where, number in known if number is not None and number != 0]
+    others: Cases = tuple((where, number) for where, number in known if number is not None and number != 0)
     if few:
         yield from _computed(lambda x: _rounded(*_ends(x)), [others], bounds=True)
 

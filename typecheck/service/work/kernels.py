@@ -62,6 +62,7 @@ class OnKernels:
     def __init__(self, graph: KernelGraph) -> None:
         self.graph, self.spec, self.left = graph, graph.spec, CALLS
         self.release: Release | None = None
+        self.floats = "float32"
 
     def system(self, rules: Rules, oracle: DomainOracle, clock: Clock) -> tuple[System, list[str]]:
         return self.graph.system(rules, oracle, clock)
