@@ -210,7 +210,8 @@ def unsettled(written: Region, read: Region, seated: bool = False) -> Iterator[F
     if written.is_restrided or read.is_restrided:
         sizes = written.tensor.shape + read.tensor.shape
     elif len(mine) != len(theirs) or not all(_is_settled(written, read, i) for i in range(len(mine))):
-        sizes = written.expanded_to + read.expanded_to
+        sizes = written.expanded_to + read.expanded_to  # none where a copy has kept strides of 0
+        sizes = sizes or written.tensor.shape + read.tensor.shape
     assert written.start is not None and read.start is not None
     same = (eq(written.start, read.start), eq(written.tensor.numel, read.tensor.numel))
     for size in dict.fromkeys(sizes):
