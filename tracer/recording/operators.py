@@ -135,7 +135,7 @@ class Operators(WritingRun):
             self.require(False, str(error))
 
     def _require_type(self, given: Any) -> None:
-        """Requires that a text names a type of tensors, and that a type of Python's is none of numbers."""
+        """Requires that a text names a type of tensors, and refuses Python's own types: `x.type(float)`."""
         if type(given) is type or (type(given) is str and _TENSOR_TYPE.fullmatch(given) is None):
             self.require(False, f"invalid type: {getattr(given, '__name__', given)!r}", ValueError)
 
