@@ -209,7 +209,9 @@ def unsettled(written: Region, read: Region, seated: bool = False) -> Iterator[F
     sizes: Shape = ()
     if written.is_restrided or read.is_restrided:
         sizes = written.tensor.shape + read.tensor.shape
-    elif len(mine) != len(theirs) or not all(_is_settled(written, read, i) for i in range(len(mine))):
+    elif len(mine) != len(theirs):
+        sizes = written.expanded_to + read.expanded_to
+    elif not all(_is_settled(written, read, i) for i in range(len(mine))):
         sizes = written.expanded_to + read.expanded_to  # none where a copy has kept strides of 0
         sizes = sizes or written.tensor.shape + read.tensor.shape
     assert written.start is not None and read.start is not None
