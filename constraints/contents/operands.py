@@ -108,6 +108,7 @@ CHECKED: Final[Mapping[str, tuple[str, ...]]] = {
     "searchsorted": ("sorter",),
     **dict.fromkeys(BAGS, ("offsets",)),
     "segment_reduce": ("lengths", "offsets"),
+    **dict.fromkeys("histc histogram histogramdd histogram_counts histogramdd_counts".split(), ("input",)),
     "_pack_padded_sequence": ("lengths",),
     **dict.fromkeys(
         "inverse linalg_inv cholesky linalg_cholesky cholesky_inverse linalg_lu_factor linalg_ldl_factor "
@@ -467,6 +468,8 @@ def _is_fine(op: str, operand: Tensor) -> bool:
     index.
     """
     known = operand.elements
+    if op.startswith("hist"):  # whose range has to be finite
+        return isinstance(known, Affine)
     if op == "multinomial":
         if isinstance(known, Affine):
             return not known.steps and isinstance(known.start, int) and known.start > 0

@@ -114,6 +114,9 @@ FOUND: dict[str, tuple[str, str, Sizes]] = {
         "torch.neg(t := torch.zeros(1, len(x)).expand(x.shape[1] // 2 + 1, -1).flip(0), out=t.t())",
         "x: float32[a, b]", {"a": 1, "b": 1},
     ),
+    "a histogram of what is no number": (
+        "torch.histogram(torch.fft.rfftfreq(len(x) - 1), 2).hist", "x: float32[a]", {"a": 1},
+    ),
     "a product that halves do not hold": (
         "torch.ones(500, 2)[: int((torch.arange(len(x)).clamp(1, 2).prod().half() * 4).long())]",
         "x: float32[a]", {"a": 17},

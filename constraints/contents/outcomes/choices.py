@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ...ir.language import Tensor
 from ...terms.dims import Apply, Atom, Dim, Symbol, coefficients, lone, symbols
@@ -86,15 +86,19 @@ def of_each_choice(formula: Formula, choices: Mapping[str, Choice | Sought]) -> 
     return Asked(condition, by_data=True, whole=choice.whole, some=some)
 
 
+MOST_TERMS: Final = 8
+"""A sum of more terms is not looked at: each minimum in it doubles what is."""
+
+
 def _of_arguments(formula: Formula, name: str) -> Formula:
     """Returns a formula with conditions on the arguments in place of those on a minimum or a maximum of them:
-    `min(x, y) <= n` is `x <= n or y <= n`.
+    `min(x, y) <= n` is `x <= n or y <= n`. A sum of many of them stays as it is.
     """
     match formula:
         case And(parts) | Or(parts):
             together = all_of if isinstance(formula, And) else any_of
             return together(_of_arguments(part, name) for part in parts)
-        case Compare(">=", term):
+        case Compare(">=", term) if len(coefficients(term)) <= MOST_TERMS:
             for mono, factor in coefficients(term):
                 match mono:
                     case (Apply(op="min" | "max" as op, args=args) as atom,) if name in atom.symbols:
