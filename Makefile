@@ -65,7 +65,8 @@ zoo: .venv-zoo/installed ## check models of public packages against eager PyTorc
 host-diff: .venv/installed-dev ## show what another release of torch changes for tracer/host/
 	$(BIN)/python tests/host_releases.py $(if $(TORCH),--torch $(TORCH)) $(if $(READ),--read)
 
-# `COMPAT="tests/tracer -x"` passes arguments on to pytest; then nothing is written.
+# `COMPAT=--again` runs only the tests that failed last; `COMPAT="tests/tracer -x"` passes arguments on to pytest, and
+# then nothing is written.
 compat: ## run the fast tests on other releases: make compat TORCH=2.14 PYTHON=3.13
 	@test -n "$(TORCH)" || { echo "make compat TORCH=2.14 PYTHON=3.13" >&2; exit 2; }
 	python3 tests/compat.py --torch $(TORCH) --python $(if $(filter file,$(origin PYTHON)),3.11,$(PYTHON)) $(COMPAT)

@@ -6,8 +6,9 @@ came out into docs/compatibility.md.
 Run by `make compat TORCH=2.14 PYTHON=3.13`. It needs no package. The environment is made in build/compat/
 with the pins of pins.txt, that of torch aside, by the `python3.13` on the PATH. `--index URL` is the index
 that torch is installed from, such as that of its wheels for the CPU; `--torch nightly` takes the newest there
-is. Arguments for pytest choose among the tests; their outcome is printed and not written, and neither is that
-of a nightly. The exit code is that of pytest.
+is. `--again` runs only the tests that failed in the last run of the pair, such as after a mend, and writes
+the row of both runs. Arguments for pytest choose among the tests; their outcome is printed and not written,
+and neither is that of a nightly. The exit code is that of pytest.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ MOST_FAILURES: Final = 20
 
 HEAD: Final = """# Which torch, which Python
 
-Each row is one run of the fast tests, by `make compat TORCH=x.y PYTHON=3.z`. A pair without failures is
+Each row is one run of the fast tests, by `make compat TORCH=x.y PYTHON=3.z`. Tests that failed may have been
+run again after a mend, by `COMPAT=--again`; the date is that of the last run. A pair without failures is
 supported. Development and CI use the releases in [pins.txt](../pins.txt). A torch that is older than all of
 these is refused with an error; with a newer torch or Python reports have a note,
 [untested-torch](findings.md#untested-torch) or [untested-python](findings.md#untested-python).
@@ -103,6 +105,18 @@ def outcome(report: Path) -> dict[str, Any]:
     }
 
 
+def updated(row: dict[str, Any], again: dict[str, Any]) -> dict[str, Any]:
+    """Returns the outcome of a whole run, of which the failed tests were run again with this outcome.
+
+    ValueError: these are not as many tests as had failed.
+    """
+    if sum(again[kind] for kind in ("passed", "failed", "skipped")) != row["failed"]:
+        raise ValueError(f"{row['failed']} tests had failed, and others were run: run all of them")
+    reasons = Counter(row["reasons"]) + Counter(again["reasons"])
+    sums = {kind: row[kind] + again[kind] for kind in ("passed", "skipped")}
+    return {**again, **sums, "reasons": dict(sorted(reasons.items()))}
+
+
 def page(results: dict[str, dict[str, Any]]) -> str:
     """Returns the page of all results."""
     rows, told = [], []
@@ -129,17 +143,21 @@ def main() -> int:
     parser.add_argument("--torch", required=True, help="the release, as 2.14, or nightly")
     parser.add_argument("--python", required=True, help="the release, as 3.13")
     parser.add_argument("--index", metavar="URL", help="the index that torch is installed from")
+    parser.add_argument("--again", action="store_true", help="run only the tests that failed in the last run")
     arguments, chosen = parser.parse_known_args()
     interpreter = made(arguments.torch, arguments.python, arguments.index)
-    report = interpreter.parent.parent / "report.xml"
+    folder = interpreter.parent.parent
+    report = folder / "report.xml"
     tests = ["-q", "-n", "auto", "--dist", "worksteal", "-m", "not slow", f"--junitxml={report}"]
+    tests += ["-o", f"cache_dir={folder / 'cache'}", *(["--last-failed"] if arguments.again else [])]
     path = os.pathsep.join((str(interpreter.parent), os.environ.get("PATH", "")))
     ran = subprocess.run(
         [interpreter, "-m", "pytest", *tests, *chosen], cwd=ROOT, env={**os.environ, "PATH": path}
     )
     if not chosen and report.exists() and arguments.torch != NIGHTLY:
         results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-        results[f"{arguments.torch} {arguments.python}"] = outcome(report)
+        pair, found = f"{arguments.torch} {arguments.python}", outcome(report)
+        results[pair] = updated(results[pair], found) if arguments.again else found
         RESULTS.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
         PAGE.write_text(page(results))
     return ran.returncode

@@ -47,6 +47,20 @@ def test_the_page_has_reasons_of_skips_once() -> None:
     ]  # fmt: skip
 
 
+def test_failed_tests_that_are_run_again_change_the_row() -> None:
+    row = {
+        "passed": 3, "failed": 2, "skipped": 1, "failures": ["a::b", "a::c"], "reasons": {"no network": 1},
+        "date": "2026-01-02",
+    }  # fmt: skip
+    again = {**row, "passed": 1, "failed": 0, "failures": [], "date": "2026-01-03"}
+    assert compat.updated(row, again) == {
+        "passed": 4, "failed": 0, "skipped": 2, "failures": [], "reasons": {"no network": 2},
+        "date": "2026-01-03",
+    }  # fmt: skip
+    with pytest.raises(ValueError, match="run all of them"):
+        compat.updated(row, {**again, "passed": 2})
+
+
 def test_a_nightly_is_not_pinned() -> None:
     assert not [line for line in compat.pinned("nightly") if line.startswith("torch==")]
     assert compat.wanted("nightly") == ["--pre", "torch"] and compat.wanted("2.14") == ["torch==2.14.*"]
