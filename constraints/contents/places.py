@@ -517,7 +517,9 @@ def _items(call: PlacedCall, place: Place) -> Tensor | None:
     index = call.args.get("index", call.args.get("indices"))
     items: tuple[Any, ...] = index if isinstance(index, tuple) else (index,)
     tensors = [item for item in items if isinstance(item, Ref)]
-    if len(tensors) > 1 or any(isinstance(i, bool | tuple) for i in items) or items.count(Dots) > 1:
+    if call.tensor("input") is None or len(tensors) > 1 or items.count(Dots) > 1:
+        return None
+    if any(isinstance(i, bool | tuple) for i in items):
         return None
     if any(_is_mask(call.places.program.value(ref.id)) for ref in tensors):
         return _first_picked(call, tensors[0], place) if len(items) == 1 else None

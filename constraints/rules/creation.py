@@ -374,9 +374,9 @@ def combinations(c: Context, input: Tensor, r: Any = 2, with_replacement: bool =
     rank_is(c, input, "input", 1)
     if isinstance(r, Term):
         c.require(ge(r, 0), f"r must not be negative, but is {r}")
-        if not c.at_least(r, 1):
-            c.approximate("no combinations are a vector", "both", eq(r, 0))
-        return Tensor((c.fresh("combinations", 0, None), r), input.dtype)
+        if not c.choose(eq(r, 0), "the number of combinations"):
+            return Tensor((c.fresh("combinations", 0, None), r), input.dtype)
+        r = 0
     if r < 0:
         c.refuse(f"r must not be negative, but is {r}")
     if r == 0:

@@ -638,6 +638,9 @@ def matrix_norm(
         c.refuse(f"a matrix norm needs rank 2 at least, not {input}")
     if not isinstance(dim, tuple) or len(dim) != 2:
         c.refuse(f"a matrix norm is over two dims, not over {dim}")
+    if isinstance(ord, Term | Number):
+        require_number(c, equals(ord, -2, -1, 1, 2), f"there is no matrix norm of order {ord}")
+        ord = next((k for k in (-2, -1, 1) if branch(c, equals(ord, k), False, "the norm")), 2)
     if ord not in MATRIX_ORDERS:
         c.refuse(f"there is no matrix norm of order {ord}")
     over = axes(c, dim, input.rank)

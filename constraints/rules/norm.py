@@ -111,10 +111,12 @@ def batch_norm(
         weight, bias, running_mean, running_var = running_mean, running_var, weight, bias
     if training and not aten:
         count = product((input.shape[0], *input.shape[2:])) if input.shape else 1
-        c.require(
-            ne(count, 1), f"batch_norm in training needs more than one value per channel, and {input} has one"
-        )
-    empty = is_empty(c, input.shape)
+        told = f"batch_norm in training needs more than one value per channel, and {input} has one"
+        c.require(ne(count, 1), told, ValueError if input.shape else IndexError)
+    empty, vectors = is_empty(c, input.shape), (running_mean, running_var, weight, bias)
+    if input.rank < 2:  # the sizes of vectors are compared first
+        error = IndexError if all(vector is None for vector in vectors) else RuntimeError
+        c.require(empty, f"batch_norm takes an input of rank 2 or more, not {input}", error)
     dtype = _dtype(c, input, "batch_norm", weight, bias, running_mean, running_var)
     given = running_mean is not None, running_var is not None
     if not training and sum(given) < 2:
@@ -123,8 +125,6 @@ def batch_norm(
         c.require(empty, "batch_norm takes both running_mean and running_var, or none of them")
     if input.rank > 1:
         _per_channel(c, input, weight, bias, running_mean, running_var)
-    else:
-        c.require(empty, f"batch_norm takes an input of rank 2 or more, not {input}", IndexError)
     return Tensor(input.shape, dtype, _kernel_layout(c, input))
 
 

@@ -38,7 +38,8 @@ def is_programs(error: Exception) -> bool:
     if is_refusal(error):
         return True
     if isinstance(error, AttributeError):
-        return _lacks_attribute(error)
+        context = error.__context__
+        return _lacks_attribute(error) and not (isinstance(context, _OF_TYPES) and not is_programs(context))
     if isinstance(error, StopIteration):
         return not error.args
     code, context = trace.tb_frame.f_code, error.__context__

@@ -167,6 +167,23 @@ def _from_numpy(array: Any, /) -> Any:
     return found if type(found) is SymbolicTensor else torch.tensor(found)
 
 
+@hands_on
+def _sym_ite(b: Any, t: Any, f: Any) -> Any:
+    """Returns `torch.sym_ite(b, t, f)`, which takes two values of one type: a size is an integer."""
+    if type(b) is bool and Size in (type(t), type(f)) and {type(t), type(f)} <= {Size, builtins.int}:
+        return t if b else f
+    return PLAIN["torch", "sym_ite"](b, t, f)
+
+
+@hands_on
+def _sym_sum(*numbers: Any) -> Any:
+    """Returns `torch.sym_sum`, of integers or of one list of them."""
+    several = numbers[0] if len(numbers) == 1 and isinstance(numbers[0], list | tuple) else numbers
+    if any(type(number) is Size for number in several):
+        return sum(several)
+    return PLAIN["torch", "sym_sum"](*numbers)
+
+
 FUNCTIONS: Final[Mapping[tuple[str, str], Callable[..., Any]]] = {
     ("math", "sqrt"): _sqrt,
     ("math", "isqrt"): _isqrt,
@@ -181,6 +198,8 @@ FUNCTIONS: Final[Mapping[tuple[str, str], Callable[..., Any]]] = {
     ("math", "log1p"): _rising("log1p", ("<=", -1.0)),
     ("math", "exp"): _rising("exp", (">", math.log(sys.float_info.max))),
     ("torch", "from_numpy"): _from_numpy,
+    ("torch", "sym_ite"): _sym_ite,
+    ("torch", "sym_sum"): _sym_sum,
     **{("numpy", name): function for name, function in _OF_NUMPY.items()},
     **sequences.FUNCTIONS,
     **shapes.FUNCTIONS,

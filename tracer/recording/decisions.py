@@ -272,9 +272,15 @@ class Decisions(Recorder):
         self.generator.approximate(reason, may, where)
 
     def hash(self, size: Size, frame: FrameType) -> int:
-        """Returns the hash of a key: equal keys have that of the first of them."""
+        """Returns the hash of a key: equal keys have that of the first of them.
+
+        What a program does with the result of `hash` is not followed, so there the size is tried value by
+        value.
+        """
         key = size.written()
         self._no_ended(key)
+        if isinstance(key, Term) and "hash" in frame.f_code.co_names:
+            return hash(self.number(key))
         others = None if isinstance(key, int) else beside(frame)
         if others is not None and isinstance(key, Term):
             if not others.are_all:

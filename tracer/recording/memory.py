@@ -37,6 +37,7 @@ from ...constraints.rules.strides import channels_last, lies_so
 from ...constraints.terms.dims import Dim, Term, maximum, minimum
 from ...constraints.terms.formula import Formula, all_of, any_of, divides, eq, ge
 from ...constraints.terms.rows import place_of
+from ..bytecode.identity import compares_objects
 from ..values.symbolic import Memory, SymbolicTensor
 
 _SAME_START: Final = frozenset(
@@ -208,6 +209,21 @@ class ViewMemory(Memory):
         if op in ("real", "conj", "conj_physical"):
             return None if self.input.dtype is None else not self.input.dtype.startswith("complex")
         return self.given_back
+
+    @property
+    def may_be_the_object(self) -> Formula:
+        """Returns the sizes at which the result is the very tensor that was given; True where that is not
+        known.
+        """
+        result, found = self.results[self.place], self.is_the_object
+        if found is False and self.node.op in _DROPPING:
+            return eq(self.input.numel, 0)
+        if found is not None or not isinstance(result, Tensor):
+            return bool(found)
+        if None in map(place_of, (self.input.shape, result.shape)):
+            alike = zip(self.input.shape, result.shape, strict=False)
+            return self.input.rank == result.rank and all_of(eq(n, m) for n, m in alike)
+        return True
 
     @property
     def may_overlap(self) -> bool:
@@ -391,38 +407,53 @@ def is_plain(item: Any) -> bool:
 _SEQUENCES: Final = (list, tuple)
 
 
-def remember(node: Node, given: Sequence[Any], value: Any, results: Any) -> None:
+def remember(node: Node, given: Sequence[Any], value: Any, results: Any) -> Any:
     """Notes that the results of a view, as the program gets them, lie in the memory of its input, the first
-    of `given`, which had this value.
+    of `given`, which had this value. Returns these results; a result that is its very input is that input.
     """
-    if type(results) is SymbolicTensor and node.op not in _EACH:
-        if given:
-            _lies_in(results, given[0], value, node, 0, (results.value,))
-        return
+    each = node.op in _EACH or (node.op in _RANKS and not isinstance(results, SymbolicTensor))
+    if type(results) is SymbolicTensor and not each:
+        return _lies_in(results, given[0], value, node, 0, (results.value,)) if given else results
     parts = results if isinstance(results, _SEQUENCES) else (results,)
     values = tuple([part.value if isinstance(part, SymbolicTensor) else None for part in parts])
-    if node.op not in _EACH:
-        for place, part in enumerate(parts if given else ()):
-            _lies_in(part, given[0], value, node, place, values)
-        return
-    several = given[0] if len(given) == 1 and isinstance(given[0], _SEQUENCES) else given
-    for place, (part, source) in enumerate(zip(parts, several, strict=False)):
-        _lies_in(part, source, getattr(source, "value", None), node, place, values)
+    if each:
+        several = given[0] if len(given) == 1 and isinstance(given[0], _SEQUENCES) else given
+        befores = [getattr(source, "value", None) for source in several]
+    else:
+        several, befores = [given[0]] * len(parts) if given else (), [value] * len(parts)
+    found = [
+        _lies_in(part, source, before, node, place, values)
+        for place, (part, source, before) in enumerate(zip(parts, several, befores, strict=False))
+    ]
+    if all(one is part for one, part in zip(found, parts, strict=False)):
+        return results
+    return type(results)(found) if isinstance(results, _SEQUENCES) else found[0]
 
 
 def _lies_in(
     part: Any, source: Any, before: Any, node: Node, place: int, values: tuple[Value, ...]
-) -> None:
-    """Notes that a result of a view lies in the memory of a tensor, whose value was `before`."""
+) -> Any:
+    """Notes that a result of a view lies in the memory of a tensor, whose value was `before`, and returns the
+    result, or that tensor if they are the same object.
+    """
     if not isinstance(part, SymbolicTensor) or not isinstance(before, Tensor):
-        return
+        return part
     if not isinstance(source, torch.Tensor) or (part is source and node.op != "as_strided_"):
-        return
+        return part
     if (memory := part.run.memory_of(source)) is None:
-        return
+        return part
     view = ViewMemory(memory, before, node, place, values, part.run.generator.at_least)
+    if view.is_the_object and isinstance(source, SymbolicTensor):
+        return source
+    perhaps = view.may_be_the_object
+    if perhaps is not False and compares_objects(type(part.run).run.__code__):
+        if perhaps is True:
+            part.run.give_up(f"whether {node.op} returns the very tensor that it is given is not known")
+        if part.run.truth(perhaps) and isinstance(source, SymbolicTensor):
+            return source
     if node.op not in _PERHAPS or not view.is_copy:
         part.lies_in(view)
+    return part
 
 
 OWNING: Final = (POINTWISE - VIEWS - {"broadcast_tensors", "dist", "alias"}) | frozenset(

@@ -103,7 +103,9 @@ class ArrayOfTensor(NDArrayOperatorsMixin):
                 self.tensor.run.give_up("a slice that goes backwards in an array without data")
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or name not in _METHODS:
+        if not name.startswith("_") and name not in _METHODS and hasattr(numpy.ndarray, name):
+            self.tensor.run.give_up(f"{name} of an array without data is not followed")
+        if name not in _METHODS:
             raise AttributeError(f"'numpy.ndarray' object without data has no attribute {name!r}")
         run, found = self.tensor.run, getattr(_theirs(self), name)
         if not callable(found):

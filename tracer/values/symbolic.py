@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import operator
 import weakref
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from types import FrameType
 from typing import Any, Final
 
 import torch
 from msgspec import structs
+from torch.utils.hooks import RemovableHandle
 
 from ...constraints.contents.masks import whether_some
 from ...constraints.contents.traits import is_sparse
@@ -437,9 +439,9 @@ class SymbolicTensor(torch.Tensor):
         return one_size(self.run, self, dim)
 
     def as_subclass(self, cls: Any) -> Any:
-        """Returns the tensor itself, as one of torch's own type; what another type does is not followed."""
+        """Returns another tensor of torch's own type in this memory; another type is not followed."""
         if cls is torch.Tensor:
-            return self
+            return self.run.operator("alias", (self,), {})
         return self.run.give_up(f"a tensor becomes one of type {cls.__name__}")
 
     @classmethod
@@ -483,8 +485,26 @@ class SymbolicTensor(torch.Tensor):
             return self.run.text(number, frame_above(1))
         return format(number, spec)
 
-    def __deepcopy__(self, memo: Any) -> SymbolicTensor:
-        return self
+    def __deepcopy__(self, memo: Any) -> Any:
+        """Returns a copy; ends the path of a view with gaps, since its copy has the same gaps."""
+        if not is_contiguous(self.run, self):
+            self.run.give_up("a tensor whose elements may lie apart is copied with copy.deepcopy")
+        self.run.require(is_leaf(self.run, self), "only leaves of the graph of gradients are deep-copied")
+        return self.run.operator("clone", (self,), {})
+
+    def register_hook(self, hook: Any) -> RemovableHandle:  # type: ignore[override]
+        """Returns a handle. The hook is not called, since no gradients are computed."""
+        self.run.require(self.requires_grad, "a tensor that requires no gradients takes no hook")
+        return RemovableHandle(OrderedDict())
+
+    def register_post_accumulate_grad_hook(self, hook: Any) -> RemovableHandle:
+        """Returns a handle, of a leaf alone. The hook is not called, since no gradients are computed."""
+        self.run.require(is_leaf(self.run, self), "only a leaf takes a hook of this kind")
+        return self.register_hook(hook)
+
+    def backward(self, *args: Any, **kwargs: Any) -> Any:
+        """Ends the path, since the gradients of tensors are not followed."""
+        self.run.give_up("backward() computes gradients of tensors without data")
 
 
 _OWN: Final = frozenset("run value ref owns is_plain memory _memory".split())
@@ -781,6 +801,11 @@ def is_leaf(run: Recorder, x: SymbolicTensor) -> bool:
     return x.memory.itself().is_leaf or not run.requires_gradients(x)
 
 
+def retain_gradient(run: Recorder, x: SymbolicTensor) -> None:
+    """Returns None; requires that the tensor requires gradients."""
+    run.require(run.requires_gradients(x), "a tensor that requires no gradients retains none")
+
+
 def _nothing(run: Recorder, x: SymbolicTensor, *args: Any, **kwargs: Any) -> None:
     return None
 
@@ -838,11 +863,9 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
     "is_pinned": lambda run, x: False,
     "is_shared": lambda run, x: False,
     "requires_grad_": requires_grad,
-    "retain_grad": _nothing,
+    "retain_grad": retain_gradient,
     "share_memory_": _same,
     "pin_memory": _same,
-    "register_hook": _nothing,
-    "register_post_accumulate_grad_hook": _nothing,
     "item": item,
     "__bool__": truth,
     "is_nonzero": truth,
@@ -855,7 +878,7 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
     "__hash__": lambda run, x: id(x),
     "__repr__": lambda run, x, **options: f"SymbolicTensor({x.value})",
     "__format__": lambda run, x, spec: f"SymbolicTensor({x.value})",
-    "__deepcopy__": lambda run, x, memo: x,
+    "__deepcopy__": lambda run, x, memo: x.__deepcopy__(memo),
     "__len__": lambda run, x: int(shape(run, x)[0]),
     "__contains__": contains,
 }

@@ -138,30 +138,24 @@ def _triangle(made: Made) -> Formula:
 def _product(made: Made) -> Formula:
     """Products with zeros."""
     given = (made.get(name) for name in ("input", "other", "mat2", "vec", "vec2", "tensor"))
-    zero = any_of(_is_zero(value) for value in given)
+    zero = any_of(is_number(value, 0) for value in given)
     return any_of((zero, made.op in QUOTIENTS and made.alike()))
 
 
-def _is_zero(value: Any) -> Formula:
-    """Returns the sizes at which an operand is 0."""
-    number = one_dim(value.over if isinstance(value, Quotient) else value)
-    return number is not None and eq(number, 0)
+def is_number(value: Any, number: int) -> Formula:
+    """Returns the sizes at which an operand, or each of its elements, is this number."""
+    if isinstance(value, Quotient):
+        return eq(value.over, value.under * number)
+    found = one_dim(value)
+    return found is not None and eq(found, number)
 
 
 def _power(made: Made) -> Formula:
-    return _is_zero(made.get("exponent"))
+    return is_number(made.get("exponent"), 0)
 
 
 def _dropped(made: Made) -> Formula:
     return one_value(made.get("p")) == 1 and made.get("training", "train") is not False
-
-
-def drawn_as(made: Made, number: int) -> Formula:
-    """Returns the sizes at which a chance, which is a number, is 0 or 1, so that each draw is that."""
-    chance = made.get("p")
-    if isinstance(chance, Quotient):
-        return eq(chance.over, chance.under * number)
-    return chance is not None and one_value(chance) == number
 
 
 def _filled(made: Made) -> Formula:
@@ -211,7 +205,7 @@ LAWS: Final[Mapping[str, Law]] = {
     **dict.fromkeys(PRODUCTS | QUOTIENTS, _product),
     "pow": _power,
     "dropout": _dropped,
-    "bernoulli": lambda made: any_of((drawn_as(made, 0), drawn_as(made, 1))),
+    "bernoulli": lambda made: any_of(is_number(made.get("p"), drawn) for drawn in (0, 1)),
     "masked_fill": _filled,
     "where": _chosen,
     "clamp": _clamped,

@@ -23,7 +23,7 @@ from ..dtypes import INTEGRAL
 from ..enclosures import FUNCTIONS
 from ..masks import COMPARISONS, one_value, truths_of
 from ..values import extremes
-from .constancy import NANS, SPREADS, Made, drawn_as
+from .constancy import NANS, SPREADS, Made, is_number
 
 Number: TypeAlias = "int | float | Between | None"
 """The number that each element is, or the bounds of all; None where there are no elements."""
@@ -650,7 +650,7 @@ LAWS: Final[Mapping[str, Law]] = {
     "div": elementwise(_divided, "input", "other", bounds=True),
     "reciprocal": elementwise(lambda x: _divided(1, x), "input", bounds=True),
     "remainder": elementwise(_rest, "input", "other"),
-    "bernoulli": lambda made, of: ((drawn_as(made, number), number) for number in (0, 1)),
+    "bernoulli": lambda made, of: ((is_number(made.get("p"), number), number) for number in (0, 1)),
     "pow": elementwise(_power, "input", "exponent", bounds=True),
     "minimum": _rising(_least, "input", "other", exact=True),
     "maximum": _rising(_most, "input", "other", exact=True),
