@@ -29,6 +29,11 @@ def text(shape: Sequence[Dim]) -> str:
     return f"[{', '.join(map(str, shape))}]"
 
 
+def counted(number: int, noun: str) -> str:
+    """Returns a number of things in words: `1 dim`, `2 dims`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def axis(c: Context, dim: Dim, rank: int) -> int:
     """An axis from 0 to rank-1; torch counts negative axes from the end, and takes a scalar for a vector
     here.

@@ -9,7 +9,7 @@ from ..engine.generate import RuleFunction
 from ..ir.language import Context, Number, Proportion, Quotient, Shape, Slice, Tensor, Value, product
 from ..terms.dims import Dim, Term, maximum, minimum
 from ..terms.formula import all_of, any_of, eq, ge, gt, le, lt
-from .common import DEFAULTS, axis, category, channels_last, contiguous_strides, promote, rank_is
+from .common import DEFAULTS, axis, category, channels_last, contiguous_strides, counted, promote, rank_is
 from .numbers import less
 from .rounding import steps
 from .strides import preserved
@@ -93,7 +93,7 @@ def randint(
 def empty_strided(c: Context, size: Shape, stride: Shape, dtype: str | None = None) -> Tensor:
     """`*n -> [*n]`, with the strides given"""
     if len(size) != len(stride):
-        c.refuse(f"there are {len(stride)} strides for {len(size)} sizes")
+        c.refuse(f"{counted(len(stride), 'stride')} for {counted(len(size), 'size')}")
     shape = sizes(c, (size,))
     return Tensor(shape, dtype or c.floats, tuple(at_least_0(c, step, "stride") for step in stride))
 

@@ -9,7 +9,7 @@ from ..engine.memory import is_contiguous
 from ..ir.language import Context, Layout, Shape, Tensor, product, tensors
 from ..terms.dims import Dim, maximum, sym, symbols, total
 from ..terms.formula import And, Compare, Formula, Or, all_of, any_of, divides, eq, ge, ne, negate
-from .common import axes, axis, contiguous_strides, given_or_left_out, rank_is, text
+from .common import axes, axis, contiguous_strides, counted, given_or_left_out, rank_is, text
 from .strides import (
     Strides,
     cancelled,
@@ -331,7 +331,7 @@ def at_least_rank(rank: int) -> Callable[..., Tensor | tuple[Tensor, ...]]:
 def permute(c: Context, input: Tensor, *dims: int) -> Tensor:
     """`[d0, d1, …] -> [d(p0), d(p1), …]` for a permutation p"""
     if len(dims) != input.rank:
-        c.refuse(f"permute to {len(dims)} dims of a tensor of rank {input.rank}")
+        c.refuse(f"permute to {counted(len(dims), 'dim')} of a tensor of rank {input.rank}")
     return permuted(input, axes(c, dims, input.rank) if dims else ())
 
 
@@ -375,7 +375,7 @@ def movedim(
     """
     sources, places = (p if isinstance(p, tuple) else (p,) for p in (source, destination))
     if len(sources) != len(places):
-        c.refuse(f"movedim from {len(sources)} dims to {len(places)}")
+        c.refuse(f"movedim from {counted(len(sources), 'dim')} to {len(places)}")
     if not sources:
         return input
     moved = dict(zip(axes(c, places, input.rank), axes(c, sources, input.rank), strict=True))
@@ -423,7 +423,7 @@ def as_strided(
     of a larger tensor is not limited to.
     """
     if len(size) != len(stride):
-        c.refuse(f"as_strided with {len(size)} sizes and {len(stride)} strides")
+        c.refuse(f"as_strided with {counted(len(size), 'size')} and {counted(len(stride), 'stride')}")
     for i, dims in enumerate(zip(size, stride, strict=True)):
         nonnegative(c, dims[0], f"size {i}")
         nonnegative(c, dims[1], f"stride {i}")

@@ -12,7 +12,7 @@ from ..ir.language import Affine, Context, Layout, Shape, Tensor
 from ..terms.dims import Dim, Term, maximum, minimum
 from ..terms.formula import all_of, any_of, eq, ge, le, lt
 from ..terms.sums import triangle
-from .common import axes, axis, broadcast, given_or_left_out, rank_is, text
+from .common import axes, axis, broadcast, counted, given_or_left_out, rank_is, text
 from .joining import joined_layout
 from .layout import copied, empty, nonnegative, replaced, transpose, with_strides
 from .strides import Strides, laid_out, preserved, strides_of
@@ -24,7 +24,7 @@ def expand(c: Context, input: Tensor, *size: Dim, implicit: bool = False) -> Ten
     """`[*d] -> [*n, *e]`, where each e(i) is d(i) or -1, or d(i) is 1; a -1 keeps d(i)"""
     new = len(size) - input.rank
     if new < 0:
-        c.refuse(f"expand to {len(size)} dims of a tensor of rank {input.rank}")
+        c.refuse(f"expand to {counted(len(size), 'dim')} of a tensor of rank {input.rank}")
     shape: list[Dim] = []
     for i, wanted in enumerate(size):
         if i < new:
@@ -226,7 +226,7 @@ def roll(
     many = shifts if isinstance(shifts, tuple) else (shifts,)
     along = dims if isinstance(dims, tuple) else () if dims is None else (dims,)
     if len(many) != (len(along) or 1):
-        c.refuse(f"roll with {len(many)} shifts along {len(along)} dims")
+        c.refuse(f"roll with {counted(len(many), 'shift')} along {counted(len(along), 'dim')}")
     there = all_of(chain.from_iterable((ge(d, -input.rank), lt(d, input.rank)) for d in along))
     told = f"roll along {text(along)} of a tensor of rank {input.rank}"
     c.require(any_of((there, empty(c, input.shape))), told, IndexError)

@@ -9,7 +9,7 @@ from ..engine.generate import Rule, RuleFunction
 from ..ir.language import Context, Layout, Shape, Tensor
 from ..terms.dims import Dim, maximum
 from ..terms.formula import Formula, all_of, any_of, divides, eq, ge, gt
-from .common import like_input, rank_is, strides_of
+from .common import counted, like_input, rank_is, strides_of
 from .rounding import scaled
 from .strides import laid_out, preserved
 from .window import adaptive_pool, positive
@@ -72,7 +72,8 @@ def _wanted(c: Context, input: Tensor, size: Any, scale_factor: Any) -> Shape:
     given = scale_factor if size is None else size
     values = given if isinstance(given, tuple) else (given,) * len(spatial)
     if len(values) != len(spatial):
-        c.refuse(f"{len(values)} sizes are given for the {len(spatial)} spatial dimensions of {input}")
+        axes = counted(len(spatial), "spatial dimension")
+        c.refuse(f"{counted(len(values), 'size')} for {axes} of {input}")
     if size is not None:
         return values
     return tuple(scaled(c, n, f) for n, f in zip(spatial, values, strict=True))

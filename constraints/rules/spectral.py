@@ -18,6 +18,7 @@ from .common import (
     axis,
     category,
     contiguous_strides,
+    counted,
     given_or_left_out,
     promote,
     rank_is,
@@ -196,7 +197,7 @@ def along_many(kind: str, default: tuple[int, ...] | None, ordered: bool = True)
         if lengths is None:
             lengths = (None,) * len(dims)
         if len(lengths) != len(dims):
-            c.refuse(f"{len(lengths)} lengths are given for {len(dims)} axes")
+            c.refuse(f"{counted(len(lengths), 'length')} for {counted(len(dims), 'dim')}")
         given = (n if n is None else given_or_left_out(c, n, f"the length {n}") for n in lengths)
         kept = tuple(None if length == -1 else length for length in given)
         return transformed(c, input, dims, kept, kind, ordered)

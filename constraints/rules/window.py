@@ -14,7 +14,7 @@ from ..engine.generate import RuleFunction
 from ..ir.language import Context, Layout, Shape, Span, Tensor, product
 from ..terms.dims import Dim, ceildiv, maximum, minimum
 from ..terms.formula import Formula, all_of, any_of, divides, eq, ge, gt, le, lt, ne, negate
-from .common import ABSENT, axis, category, like_input, rank_is, same_dim, strides_of
+from .common import ABSENT, axis, category, counted, like_input, rank_is, same_dim, strides_of
 from .elementwise import same_dtype
 from .rounding import scaled
 
@@ -567,7 +567,7 @@ def max_unpool(spatial: int) -> RuleFunction:
         if kernel_size is None or output_size is ABSENT:
             wanted = output_size if kernel_size is None else kernel_size
             if len(wanted) != spatial:
-                c.refuse(f"output_size must have {spatial} sizes, not {len(wanted)}")
+                c.refuse(f"output_size must have {counted(spatial, 'size')}, not {len(wanted)}")
         else:
             wanted = _unpooled(c, sizes, kernel_size, stride, padding, output_size)
         for at, m in enumerate(wanted):

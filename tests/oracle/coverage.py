@@ -255,7 +255,7 @@ ABOUT_ONE_LINE = (
     (r"^\S+ is given some of the indices .*?:", "indices are some of a range, perhaps not all of it:"),
     (r"^\S+ is given indices from .*, which floats are rounded to", "indices are rounded to from floats"),
     (r"^\S+ is given indices that", "indices are given that"),
-    (r"\d+ paths were followed, \d+ were not", "some paths were not followed"),
+    (r"only \d+ of at least \d+ paths were followed", "some paths were not followed"),
 )
 """What of a message is about one line of one model, and what stands in its place."""
 

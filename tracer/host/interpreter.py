@@ -1,5 +1,5 @@
-"""Names of CPython: frames and their code, the type of an object, managers made of generators, what shows
-warnings, and the function that profiles.
+"""Names of CPython: frames, their variables and their code, the type and size of an object, managers made of
+generators, what shows warnings, and the function that profiles.
 """
 
 from __future__ import annotations
@@ -23,8 +23,11 @@ frame_above: Final = sys._getframe
 """The frame of the function that calls this, or, by a number, so many frames above it."""
 GeneratorManager: Final = contextlib._GeneratorContextManager
 """The type of the context managers that `contextlib.contextmanager` makes."""
-_TYPE_OFFSET: Final = object.__basicsize__ - ctypes.sizeof(ctypes.c_void_p)
+_WORD: Final = ctypes.sizeof(ctypes.c_void_p)
+_TYPE_OFFSET: Final = object.__basicsize__ - _WORD
 """Every object ends what all objects have with the address of its type."""
+_HEAP_TYPE: Final = 1 << 9
+"""The flag of types that are not defined statically in C."""
 
 
 def set_type(target: object, kind: type) -> None:
@@ -37,6 +40,28 @@ def set_type(target: object, kind: type) -> None:
     before = type(target)
     ctypes.c_void_p.from_address(id(target) + _TYPE_OFFSET).value = id(kind)
     ctypes.pythonapi.Py_DecRef(ctypes.py_object(before))
+
+
+def is_static(kind: type) -> bool:
+    """Returns whether a type is defined statically in C, as the types of Python itself are."""
+    return not kind.__flags__ & _HEAP_TYPE
+
+
+def extra_words(kind: type) -> int | None:
+    """Returns how many addresses an instance has beyond those of a plain object; None where the instances
+    differ in size.
+    """
+    return None if kind.__itemsize__ else (kind.__basicsize__ - object.__basicsize__ + _WORD - 1) // _WORD
+
+
+def set_variable(frame: FrameType, name: str, value: Any) -> None:
+    """Sets a variable of a running function.
+
+    CPython 3.11 and 3.12 write it back by the call that debuggers use. From 3.13 on `f_locals` writes
+    through, and the call does nothing.
+    """
+    frame.f_locals[name] = value
+    ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(frame), ctypes.c_int(0))
 
 
 def shows_warnings() -> tuple[Any, ...]:
@@ -135,7 +160,6 @@ def _enters() -> tuple[str, ...]:
 ENTERS: Final = _enters()
 """The names of the instructions by which a `with` enters the manager on top of the stack."""
 
-_WORD: Final = ctypes.sizeof(ctypes.c_void_p)
 _INNER: Final = object.__basicsize__ + _WORD
 """A frame object holds the frame that it shows, and the address of what the interpreter works with."""
 _TAG: Final = 3

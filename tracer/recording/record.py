@@ -141,7 +141,7 @@ def _recorded(
         if not paths:
             first = spec
         if len(paths) >= max_paths or (paths and time.monotonic() - started > budget_s):
-            incomplete = f"{len(paths)} paths were followed, {len(pending)} were not"
+            incomplete = f"only {len(paths)} of at least {len(paths) + len(pending)} paths were followed"
             break
         until = started + budget_s * (1 if paths else 2)
         seed()

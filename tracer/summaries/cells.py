@@ -7,7 +7,6 @@ continue. The value at a location can be replaced by another.
 
 from __future__ import annotations
 
-import ctypes
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -19,6 +18,7 @@ import torch
 from ...constraints.ir.language import UNTRACKED, Affine, Elements, Layout, Span, Subscripts, Tensor
 from ...constraints.ir.program import Ref
 from ...constraints.terms.dims import Dim
+from ..host.interpreter import set_variable
 from ..host.tensors import is_fake, overrides_off, writes_into
 from ..values.sequences import physical
 
@@ -41,11 +41,7 @@ class Location(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Local:
-    """A variable of a running function.
-
-    CPython 3.11 and 3.12 write it back by the call that debuggers use. From 3.13 on `f_locals` writes
-    through, and the call does nothing.
-    """
+    """A variable of a running function."""
 
     frame: FrameType
     name: str
@@ -54,8 +50,7 @@ class Local:
         return self.frame.f_locals[self.name]
 
     def write(self, value: Any) -> None:
-        self.frame.f_locals[self.name] = value
-        ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(self.frame), ctypes.c_int(0))
+        set_variable(self.frame, self.name, value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import collections
 import contextvars
-import ctypes
 import dis
 import enum
 import functools
@@ -38,7 +37,7 @@ import torch
 from ..bytecode.codes import per_code
 from ..bytecode.liveness import live
 from ..bytecode.origins import is_inner
-from ..host.interpreter import NAMES_OF_TYPES, remaining
+from ..host.interpreter import NAMES_OF_TYPES, extra_words, is_static, remaining
 from ..host.operators import OpOverload, OpOverloadPacket
 from ..recorder import Recorder
 from ..values.numbers import Real, Size
@@ -176,9 +175,6 @@ _UNWRAP: Final[Mapping[type, Callable[[Any], Any]]] = {
     property: lambda d: d.fget,
     functools.cached_property: lambda d: d.func,
 }
-_HEAP_TYPE: Final = 1 << 9
-"""The flag of types that are not defined statically in C."""
-_WORD: Final = ctypes.sizeof(ctypes.c_void_p)
 
 
 @functools.cache
@@ -188,7 +184,7 @@ def _is_foreign(kind: Any) -> bool:
     """
     module = sys.modules.get(kind.__module__)
     file = getattr(module, "__file__", None)
-    return not kind.__flags__ & _HEAP_TYPE or file is None or is_inner(file)
+    return is_static(kind) or file is None or is_inner(file)
 
 
 @functools.cache
@@ -197,7 +193,7 @@ def _slots(kind: Any) -> tuple[str, ...]:
     return tuple(
         name
         for base in kind.__mro__
-        if base.__flags__ & _HEAP_TYPE
+        if not is_static(base)
         for name, member in vars(base).items()
         if isinstance(member, types.MemberDescriptorType)
     )
@@ -210,8 +206,9 @@ def _is_python(kind: Any) -> bool:
     Their size shows it: that of `object`, and an address for a dict, for weak references and for each slot. A
     negative offset means that the address lies in front of the object.
     """
-    words = len(_slots(kind)) + (kind.__dictoffset__ > 0) + (kind.__weakrefoffset__ > 0)
-    return bool(kind.__itemsize__ == 0 and kind.__basicsize__ <= object.__basicsize__ + words * _WORD)
+    words = extra_words(kind)
+    known = len(_slots(kind)) + (kind.__dictoffset__ > 0) + (kind.__weakrefoffset__ > 0)
+    return words is not None and words <= known
 
 
 def _is_idle(value: Any, called: Called) -> bool:

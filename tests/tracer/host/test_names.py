@@ -107,6 +107,12 @@ def test_no_private_name_stands_outside_of_the_host() -> None:
     assert found == []
 
 
+def test_memory_of_python_is_read_in_the_host_alone() -> None:
+    using = [file for file in FILES if any(what == "ctypes" for _, what, _ in imported(tree(file)))]
+    assert using != []
+    assert [file for file in using if HOST not in file.parents] == []
+
+
 @pytest.mark.parametrize(
     "text",
     ["import torch._C", "from torch import _refs", "from torch._ops import OpOverload", "x = torch._C.f",
