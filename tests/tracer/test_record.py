@@ -679,7 +679,7 @@ def test_constants_that_would_fill_the_memory_are_not_made() -> None:
     def powers(x: Tensor) -> Tensor:
         return x + torch.ones(2 ** math.floor(math.log2(x.shape[0])))
 
-    assert check(powers, "x: [t]", budget_s=5.0).verdict == "unknown"
+    assert check(powers, "x: [t]", budget_s=2.0).verdict == "unknown"
     assert check(lambda x: x + torch.arange(0, 100_000, 50_000), "x: [t]").verdict == "refined"
 
 
