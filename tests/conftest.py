@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -33,9 +35,16 @@ def validated_distributions() -> None:
         sys.modules["torch"].distributions.Distribution.set_default_validate_args(True)
 
 
+@pytest.fixture(scope="session")
+def new_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Paths of folders that do not exist yet: few tests write into their cache."""
+    root = tmp_path_factory.mktemp("caches")
+    return (root / str(number) for number in itertools.count())
+
+
 @pytest.fixture(autouse=True)
-def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+def own_cache(new_folders: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> Path:
     """No test finds what another, or the user, has left in the cache."""
-    folder = tmp_path_factory.mktemp("cache")
+    folder = next(new_folders)
     monkeypatch.setenv("ANYSHAPE_CACHE_DIR", str(folder))
     return folder

@@ -6,13 +6,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import product
+from random import Random
 
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, arange
 
+from anyshape.constraints.contents.outcomes.choices import MOST_TERMS, Choice, of_each_choice
 from anyshape.constraints.contents.sizes import arrays
+from anyshape.constraints.terms.dims import minimum, sym, total
+from anyshape.constraints.terms.formula import ge, holds
 from anyshape.typecheck import check
 from anyshape.typecheck.facade import Report
 from benchmarks.fuzz.eager import Drawn
@@ -206,3 +210,22 @@ def test_what_no_choice_satisfies_is_refuted(bound: int, verdict: str) -> None:
 
     report = check(target, "x: float32[q]", replay=False)
     assert (report.verdict, str(report.accepts)) == (verdict, "False")
+
+
+@pytest.mark.parametrize("terms", range(2, MOST_TERMS + 3))
+def test_requirements_on_many_minima_are_not_split(terms: int) -> None:
+    """A requirement on few terms, the constant among them, is one on sizes, the same for the choices p, …, q;
+    one on more terms is left alone.
+    """
+    names = [f"a{i}" for i in range(terms - 1)]
+    formula = ge(total(minimum(sym("k"), sym(name)) for name in names), terms)
+    asked = of_each_choice(formula, {"k": Choice(((True, sym("p")), (True, sym("q"))), whole=True)})
+    assert (asked is None) == (terms > MOST_TERMS)
+    draw, found = Random(terms), set()
+    for _ in range(300 if asked else 0):
+        p, q, *others = (draw.randint(0, 4) for _ in range(terms + 1))
+        sizes = dict(zip(names, others, strict=True), p=p, q=p + q)
+        valid = all(holds(formula, {**sizes, "k": k}) for k in range(p, p + q + 1))
+        assert holds(asked.condition, sizes) == valid, sizes
+        found.add(valid)
+    assert not asked or found == {True, False}

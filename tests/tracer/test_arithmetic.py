@@ -38,13 +38,22 @@ TRIED = (
 """Expressions of which numbers are tried, or which eager Python refuses by their types."""
 
 
-def program(expression: str, returned: str) -> Program:
-    text = (
-        "import math\nimport operator\nimport numpy as np\n"
-        "def f(x, y):\n    n = x.shape[0]\n    m = y.shape[0]\n"
-        f"    k = {expression}\n    return {returned}\n"
-    )
-    return Program.of("found", text, "x: float32[n]; y: float32[m]", ("n >= 0", "m >= 0"))
+IMPORTS = "import collections, functools, itertools, math, operator\nimport numpy as np\n"
+
+
+def program(inputs: str, *lines: str) -> Program:
+    """Returns a function of tensors `x: n, m; y: l` of these sizes, from zero on, and of no others."""
+    given = dict(part.split(": ") for part in inputs.split("; "))
+    text = f"{IMPORTS}def f({', '.join(given)}):\n" + "".join(f"    {line}\n" for line in lines)
+    spec = "; ".join(f"{name}: float32[{sizes}]" for name, sizes in given.items())
+    assume = (f"{size} >= 0" for sizes in given.values() for size in sizes.split(", "))
+    return Program.of("found", text, spec, tuple(assume))
+
+
+def of_two(expression: str, returned: str) -> Program:
+    """Returns a function with an expression over the lengths of two vectors."""
+    lengths = "n, m = x.shape[0], y.shape[0]"
+    return program("x: n; y: m", lengths, f"k = {expression}", f"return {returned}")
 
 
 POINTS = [{"n": n, "m": m} for n in range(14) for m in (0, 1, 2, 3, 5)]
@@ -52,17 +61,17 @@ POINTS = [{"n": n, "m": m} for n in range(14) for m in (0, 1, 2, 3, 5)]
 
 @pytest.mark.parametrize("expression", WHOLE)
 def test_integers_are_those_of_python(expression: str) -> None:
-    assert agreed(program(expression, "x.new_zeros(abs(k))"), POINTS) == "proved"
+    assert agreed(of_two(expression, "x.new_zeros(abs(k))"), POINTS) == "proved"
 
 
 @pytest.mark.parametrize("expression", REFUSED)
 def test_errors_of_numbers_are_those_of_python(expression: str) -> None:
-    assert agreed(program(expression, "x"), POINTS) in ("refined", "refuted")
+    assert agreed(of_two(expression, "x"), POINTS) in ("refined", "refuted")
 
 
 @pytest.mark.parametrize("expression", TRIED)
 def test_nothing_is_claimed_of_other_arithmetic(expression: str) -> None:
-    agreed(program(expression, "x"), POINTS[::4], 5.0)
+    agreed(of_two(expression, "x"), POINTS[::4], 5.0)
 
 
 CALLS = ("x * k", "x + k", "x > k", "k * x", "x.clamp(k)", "x.new_full((2,), k)", "x ** k")
@@ -71,7 +80,7 @@ CALLS = ("x * k", "x + k", "x > k", "k * x", "x.clamp(k)", "x.new_full((2,), k)"
 @pytest.mark.parametrize("call", CALLS)
 def test_operators_refuse_integers_of_more_than_64_bits(call: str) -> None:
     for expression in ("2 ** 64", "-(2 ** 63) - 1", "2 ** 63 - 1"):
-        verdict = agreed(program(expression, call), POINTS[::9])
+        verdict = agreed(of_two(expression, call), POINTS[::9])
         assert verdict == ("proved" if expression == "2 ** 63 - 1" else "refuted")
 
 
@@ -91,10 +100,8 @@ TAKING = (
 @pytest.mark.parametrize("call", TAKING)
 @pytest.mark.parametrize("made", INDICES)
 def test_tensors_in_place_of_integers(made: str, call: str) -> None:
-    body = f"def f(x):\n    n = x.shape[0]\n    t = {INDICES[made]}\n    k = {call}\n    return x\n"
-    given = Program.of("found", body, "x: float32[n]", ("n >= 0",))
-    points = [{"n": n} for n in range(5)]
-    agreed(given, points, 5.0)
+    lines = "n = x.shape[0]", f"t = {INDICES[made]}", f"k = {call}", "return x"
+    agreed(program("x: n", *lines), [{"n": n} for n in range(5)], 5.0)
 
 
 OF_SHAPES = (
@@ -142,15 +149,10 @@ OF_SHAPES = (
 
 @pytest.mark.parametrize("expression", OF_SHAPES)
 def test_shapes_and_ranges_are_those_of_python(expression: str) -> None:
-    body = (
-        "import functools\nimport itertools\nimport math\nimport operator\n"
-        "def f(x, y):\n    n, m = x.shape\n"
-        f"    k = {expression}\n    whole = isinstance(k, int)\n"
-        "    return x.new_zeros(abs(int(k)) if whole else len(k) if isinstance(k, (list, tuple)) else 1)\n"
-    )
-    given = Program.of("found", body, "x: float32[n, m]; y: float32[l]", ("n >= 0", "m >= 0", "l >= 0"))
+    made = "abs(int(k)) if whole else len(k) if isinstance(k, (list, tuple)) else 1"
+    lines = "n, m = x.shape", f"k = {expression}", "whole = isinstance(k, int)", f"return x.new_zeros({made})"
     points = [{"n": n, "m": m, "l": k} for n in range(5) for m in (0, 1, 2, 3, 5) for k in (1, 3)]
-    assert agreed(given, points) in ("proved", "refined", "refuted")
+    assert agreed(program("x: n, m; y: l", *lines), points) in ("proved", "refined", "refuted")
 
 
 ARGUMENTS = (
@@ -184,8 +186,6 @@ ARGUMENTS = (
 
 @pytest.mark.parametrize("call", ARGUMENTS)
 def test_arguments_of_unusual_types(call: str) -> None:
-    head = "import collections\nimport numpy as np\ndef f(x):\n    n = x.shape[0]\n"
-    body = f"{head}    k = {call}\n    return x\n"
-    given = Program.of("found", body, "x: float32[n, m]", ("n >= 0", "m >= 0"))
+    lines = "n = x.shape[0]", f"k = {call}", "return x"
     points = [{"n": n, "m": m} for n in range(3) for m in range(3)]
-    agreed(given, points, 5.0)
+    agreed(program("x: n, m", *lines), points, 5.0)

@@ -150,8 +150,13 @@ def test_wrong(anyshape, tmp_path):
 """
 
 
+OTHERS = ("cacheprovider", "schemathesis", "hypothesispytest", "xdist", "xdist.looponfail", "anyio")
+"""Plugins that are installed for other tests: to import them takes longer than the test."""
+
+
 def pytest_run(folder: Path, *options: str) -> str:
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options]
+    without = (part for plugin in OTHERS for part in ("-p", f"no:{plugin}"))
+    command = [sys.executable, "-m", "pytest", *without, *options]
     return subprocess.run(
         command, cwd=folder, capture_output=True, text=True, timeout=180, check=False
     ).stdout

@@ -156,11 +156,13 @@ def _on_this_machine(func: Any, name: str, args: Any, kwargs: dict[str, Any]) ->
 
 def is_absent(device: Any) -> bool:
     """Returns whether a device, or the name of one, is of a type that this machine does not have."""
-    if type(device) is str:
-        device = device.partition(":")[0]
+    if issubclass(type(device), str):
+        name = device.partition(":")[0]
     elif type(device) is torch.device:
-        device = device.type
-    return device in _DEVICES and not torch.get_device_module(device).is_available()
+        name = device.type
+    else:
+        return False
+    return name in _DEVICES and not torch.get_device_module(name).is_available()
 
 
 _CPU: Final = torch.device("cpu")
