@@ -194,12 +194,16 @@ def calls_builtins(frame: FrameType) -> ModuleType | None:
 
 
 def _free(module: ModuleType) -> frozenset[str]:
-    """Returns the names that can be rebound in this module: for modules other than the user's, `int` alone.
-    """
+    """Returns the names that can be rebound in this module, and are not names of its own."""
+    return _allowed(module).difference(vars(module))
+
+
+@functools.cache
+def _allowed(module: ModuleType) -> frozenset[str]:
+    """Returns the names that its code allows to rebind: for modules other than the user's, at most `int`."""
     root = module.__name__.partition(".")[0]
     mine = root not in sys.stdlib_module_names and root not in ("torch", "numpy")
-    names, own, taken = STAND_INS if mine else ("int",), vars(module), _taken(module)
-    return frozenset([name for name in names if name not in own and name not in taken])
+    return frozenset(STAND_INS if mine else ("int",)) - _taken(module)
 
 
 def rebound(

@@ -240,6 +240,15 @@ class _Partial(_Container):
 _values: Final = methodcaller("values")
 
 
+class _Places(NamedTuple):
+    """Some of the contents of many dicts: the number of each, its owner, its name and its value."""
+
+    places: list[int]
+    owners: list[Any]
+    names: list[Any]
+    values: list[Any]
+
+
 class _Dicts:
     """Many dicts and their contents, one after another: a container for each would be most of the work."""
 
@@ -307,21 +316,24 @@ class _Dicts:
                 self.write(owner, before)
         return changed
 
-    def places(self, replaced: Container[int]) -> tuple[list[int], list[Any]]:
-        """Returns the places of some values, given by identity, and the values."""
-        values = self._values
+    def places(self, replaced: Container[int]) -> _Places:
+        """Returns the places of some values, given by identity."""
+        values, names, owners = self._values, self._names, self._owners
         places = [at for at in self.loose if id(values[at]) in replaced]
-        return places, [values[at] for at in places]
+        ends = [*accumulate(self._sizes)] if places else []
+        return _Places(
+            places,
+            [owners[bisect_right(ends, at)] for at in places],
+            [names[at] for at in places],
+            [values[at] for at in places],
+        )
 
-    def exchange(self, places: list[int], new: Iterable[Any]) -> None:
+    def exchange(self, places: _Places, new: Iterable[Any]) -> None:
         """Puts values in such places, also among the contents that are known here."""
-        if not places:
-            return
-        ends, owners, names, values = [*accumulate(self._sizes)], self._owners, self._names, self._values
-        put = self.put
-        for at, value in zip(places, new, strict=True):
+        values, put = self._values, self.put
+        for at, owner, name, value in zip(places.places, places.owners, places.names, new, strict=True):
             values[at] = value
-            put(owners[bisect_right(ends, at)], names[at], value)
+            put(owner, name, value)
 
 
 class _Classes(_Dicts):
@@ -576,7 +588,7 @@ class Held:
         lazy = [made for made in replaced.values() if isinstance(made, UninitializedTensorMixin)]
         self._kinds.add(lazy)
         containers: list[tuple[_Container, list[Any]]] = []
-        exchanged: list[tuple[_Dicts, list[int], list[Any]]] = []
+        exchanged: list[tuple[_Dicts, _Places]] = []
         try:
             for container in chain(self._own_containers, self._containers):
                 if not replaced.keys().isdisjoint(map(id, container.contents)):
@@ -584,14 +596,14 @@ class Held:
                     container.contents = [replaced.get(id(value), value) for value in container.contents]
                     container.write(container.contents)
             for several in (self._own, self._dicts, self._classes):
-                places, former = several.places(replaced)
-                exchanged.append((several, places, former))
-                several.exchange(places, [replaced[id(value)] for value in former])
+                places = several.places(replaced)
+                exchanged.append((several, places))
+                several.exchange(places, [replaced[id(value)] for value in places.values])
             with self.kept() as changed:
                 yield Lent(stand_ins.aliases, changed)
         finally:
-            for several, places, former in exchanged:
-                several.exchange(places, former)
+            for several, places in exchanged:
+                several.exchange(places, places.values)
             for container, contents in containers:
                 container.contents = contents
                 container.write(contents)

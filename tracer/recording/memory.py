@@ -474,10 +474,15 @@ crops keeps strides.
 def note_gradients(op: str, results: Any) -> None:
     """Notes whether the views that an operator returned are written into while gradients are on."""
     is_several = op in _SEVERAL and isinstance(results, _SEQUENCES)
+    has_none = not torch.is_grad_enabled()
     for part in results if isinstance(results, _SEQUENCES) else (results,):
         if isinstance(part, SymbolicTensor) and isinstance(view := part.memory, ViewMemory):
-            is_view = op not in _PERHAPS or (view.given_back is True and view.is_the_object is False)
-            view.is_kept_from_gradients = is_several or (is_view and not torch.is_grad_enabled())
+            view.is_kept_from_gradients = is_several or (has_none and _is_another_view(op, view))
+
+
+def _is_another_view(op: str, view: ViewMemory) -> bool:
+    """Returns whether the result of a view is certainly a view, and not the tensor that was given."""
+    return op not in _PERHAPS or (view.given_back is True and view.is_the_object is False)
 
 
 def is_kept_from_gradients(memory: Memory) -> bool:
