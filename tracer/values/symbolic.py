@@ -492,7 +492,7 @@ class SymbolicTensor(torch.Tensor):
         self.run.require(is_leaf(self.run, self), "only leaves of the graph of gradients are deep-copied")
         return self.run.operator("clone", (self,), {})
 
-    def register_hook(self, hook: Any) -> RemovableHandle:  # type: ignore[override]
+    def register_hook(self, hook: Any) -> RemovableHandle:
         """Returns a handle. The hook is not called, since no gradients are computed."""
         self.run.require(self.requires_grad, "a tensor that requires no gradients takes no hook")
         return RemovableHandle(OrderedDict())
