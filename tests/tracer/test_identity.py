@@ -151,6 +151,11 @@ PROGRAMS = {
         import numpy
         return torch.ones(3)[torch.as_tensor(numpy.mgrid[: x.shape[0], :2][0])]
     """,
+    "an attribute whose name has a size": """
+        class Parts:
+            p2 = 2
+        return x.view(getattr(Parts(), f"p{x.shape[1]}"), -1)
+    """,
     "an array that is shuffled": """
         import numpy
         numpy.random.shuffle(numpy.arange(x.shape[0]))

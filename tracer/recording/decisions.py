@@ -104,6 +104,8 @@ class Decisions(Recorder):
         self.dataless_floats = False
         self.keys: dict[Dim, Dim] = {}
         """Sizes that were keys, each with the first key that is equal to it."""
+        self.uses_texts = False
+        """Whether the program uses a text that differs from that of an eager run."""
         self.hashed: dict[CodeType, dict[Dim, None]] = {}
         """Sizes that were keys, by the code that hashed them."""
         self.limits: dict[str, tuple[int, Origin]] = {}
@@ -247,6 +249,7 @@ class Decisions(Recorder):
 
     def writes(self, frame: FrameType) -> None:
         if not self._over and matters(frame, type(self).run.__code__):
+            self.uses_texts = True
             self._approximate("the use of a text that contains a size is not followed")
 
     def text(self, size: Size, frame: FrameType) -> str:

@@ -252,7 +252,7 @@ class Recording(Operators):
             # result those of an operand, which it may be in an eager run.
             match error:
                 case AttributeError(obj=obj) if has_attributes(obj):
-                    lost = bool(self.loops.ended) or error.name in self.attributes
+                    lost = bool(self.loops.ended) or self.uses_texts or error.name in self.attributes
                 case KeyError():
                     branched = any(made.asked is not None and not made.forced for made in self._made)
                     lost = not branched and not any(map(is_of_size, error.args))
