@@ -121,6 +121,21 @@ PROGRAMS = {
         z.sum().backward()
         return z.grad.view(2, -1)
     """,
+    "a gradient that is assigned": """
+        x.grad = torch.ones(2, 3)
+        return x.view(3, -1)
+    """,
+    "what requires gradients, resized": """
+        return nn.Linear(3, 3)(x).resize_(2, 2)
+    """,
+    "what requires gradients, resized without them": """
+        y = nn.Linear(3, 3)(x)
+        with torch.no_grad():
+            return y.resize_as_(x[:2])
+    """,
+    "what is detached, resized": """
+        return nn.Linear(3, 3)(x).detach().resize_(3, 2)
+    """,
     "hashes of two sizes": """
         return x.view(2, -1) if hash(x.shape[0]) == hash(x.shape[1]) else x
     """,

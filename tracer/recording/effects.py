@@ -30,12 +30,15 @@ class WritingRun(Lowering):
         targets = [t for t in leaves((written,)) if isinstance(t, SymbolicTensor)]
         if not torch.is_inference_mode_enabled() and any(t.memory.whole().is_of_inference for t in targets):
             self.require(False, f"{op} writes into a tensor of inference mode, outside of it")
+        if op in ("resize_", "resize_as_"):
+            self._require_no_gradients(targets, f"{op} takes no tensor that requires gradients")
         if not torch.is_grad_enabled() or op in NO_WRITES:
             return
         self._require_no_leaf(op, written)
         self._require_views_with_gradients(op, args, kwargs, written)
         if kwargs.get("out") is not None:
-            self._require_no_gradients(op, args, written)
+            told = f"{op} has no `out=` where an operand requires gradients"
+            self._require_no_gradients((args, written), told)
 
     def _require_no_leaf(self, op: str, written: Any) -> None:
         """Requires that no tensor that a call writes into is a leaf that requires gradients, or views one."""
@@ -60,11 +63,9 @@ class WritingRun(Lowering):
         elif required is None:
             self._approximate(reason)
 
-    def _require_no_gradients(self, op: str, operands: tuple[Any, ...], out: Any) -> None:
-        """Requires that neither the operands nor the `out=` of a call require gradients."""
-        tensors = [leaf for leaf in leaves((operands, out)) if isinstance(leaf, torch.Tensor)]
-        required = self.gradients.required(tensors)
-        reason = f"{op} has no `out=` where an operand requires gradients"
+    def _require_no_gradients(self, operands: Any, reason: str) -> None:
+        """Requires that no tensor among the operands requires gradients."""
+        required = self.gradients.required([t for t in leaves(operands) if isinstance(t, torch.Tensor)])
         if required:
             self.require(False, reason)
         elif required is None:

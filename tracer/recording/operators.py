@@ -177,6 +177,8 @@ class Operators(WritingRun):
             tensor.lies_in(Within(data.memory, 0))
         elif how == "__set__" and name == "requires_grad" and isinstance(tensor, SymbolicTensor):
             self._let_require(tensor, args[1])
+        elif how == "__set__" and name == "grad" and args[1] is not None:
+            self.give_up("the gradient of a tensor is assigned, which is not followed")
         return None
 
     def _let_require(self, tensor: SymbolicTensor, requires: bool) -> SymbolicTensor:
