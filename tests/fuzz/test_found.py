@@ -276,3 +276,26 @@ def test_a_view_of_unknown_strides_that_overlaps() -> None:
     program = Program.of("found", body, "x: float32[a, b]", ("a >= 0", "b >= 0"))
     points = [{"a": 1, "b": b} for b in range(6)]
     agreed(program, points)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "F.batch_norm(x[0], None, None, training=True)",
+        "F.batch_norm(x[0].long(), None, None, training=True)",
+        "F.batch_norm(x.sum(), None, None, training=True)",
+        "F.batch_norm(x, torch.zeros(3), torch.ones(3), training=len(x) > 2)",
+        "F.batch_norm(x[:, 0], None, None, torch.ones(2), training=True)",
+        "torch.linalg.norm(x, ord=len(x) - 1)",
+        "torch.linalg.matrix_norm(x, ord=len(x) - 3)",
+        "torch.linalg.matrix_norm(x, ord=len(x) / 2)",
+        "torch.combinations(torch.arange(4), len(x) - 2)",
+    ],
+)
+def test_each_kind_of_refusal(call: str) -> None:
+    body = (
+        f"def f(x):\n    try:\n        return {call}\n    except IndexError:\n        return x.view(3, -1)\n"
+        "    except ValueError:\n        return x\n    except RuntimeError:\n        return x.view(2, -1)\n"
+    )
+    program = Program.of("found", body, "x: float32[a, b]", ("a >= 0", "b >= 0"))
+    agreed(program, [{"a": a, "b": b} for a in range(6) for b in (0, 1, 2, 3)])

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from eager_runs import agreed
 from torch import Tensor, nn
 
 from anyshape import check
@@ -14,6 +15,7 @@ from anyshape.constraints.ir.program import Node
 from anyshape.tracer.host.operators import INSTALLED
 from anyshape.tracer.recording.gradients import Gradients
 from anyshape.typecheck.checking.api import examine
+from benchmarks.fuzz.program import Program
 
 
 def asked(x: Tensor) -> Tensor:
@@ -164,3 +166,49 @@ def test_gradients_are_taken_by_tensors(program: Any, runs: bool) -> None:
     assert str(report.verdict) == ("proved" if runs else "refuted")
     with contextlib.nullcontext() if runs else pytest.raises((RuntimeError, ValueError)):
         program(torch.ones(3))
+
+
+MODULE = """
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.l = nn.Linear(3, 3)
+        self.w = nn.Parameter(torch.ones(3))
+        self.register_buffer("b", torch.ones(3))
+    def forward(self, x):
+        y = self.l(x)
+        {body}
+        return {result}
+"""
+WHICH_REQUIRE = (
+    ("self.w.requires_grad_(False); self.w.add_(1)", "x.view(2, -1)"),
+    ("self.w.requires_grad = False; self.w.add_(1)", "x.view(2, -1)"),
+    ("z = self.w + x; self.requires_grad_(False); self.w[:2].add_(1)", "z.view(2, -1)"),
+    ("self.b.requires_grad_(); self.b.add_(1)", "x.view(2, -1)"),
+    ("self.b.requires_grad = True; self.b[:2].add_(1)", "x.view(2, -1)"),
+    ("self.w.requires_grad_(False)", "x.view(2, -1) if (self.w * 2).requires_grad else x.view(3, -1)"),
+    ("self.w.detach_(); self.w.add_(1)", "x.view(2, -1)"),
+    ("y.detach_(); y.resize_(2, 2)", "y"),
+    ("x[:2].detach_()", "x"),
+    ("x.reshape(-1).detach_()", "x"),
+    ("x.detach().detach_()", "x.view(2, -1)"),
+    ("x.contiguous().detach_()", "x.view(2, -1)"),
+    ("x.t().reshape(-1).detach_()", "x.view(2, -1)"),
+)
+IN_INFERENCE = (
+    "(z + self.w).view(2, -1)", "(z * self.w).view(2, -1)", "(z * 2).view(2, -1)", "self.l(z)",
+    "z.requires_grad_()", "torch.cat([z, self.w[None]])", "z.clone().requires_grad_().view(2, -1)",
+    "torch.no_grad()(lambda: z * self.w)().view(2, -1)",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "body, result",
+    [
+        *WHICH_REQUIRE,
+        *(("with torch.inference_mode():\n            z = x + 1", result) for result in IN_INFERENCE),
+    ],
+)
+def test_what_may_require_gradients(body: str, result: str) -> None:
+    program = Program.of("found", MODULE.format(body=body, result=result), "x: float32[a, b]", ("a >= 0",))
+    agreed(program, [{"a": a, "b": b} for a in (0, 1, 2, 3) for b in (2, 3)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import torch
 from msgspec import structs
@@ -16,8 +16,11 @@ from ...constraints.terms.formula import Formula, all_of, eq
 from ..values.symbolic import StoredMemory, SymbolicTensor, Within
 from .fallback import leaves
 from .lowering import Lowering
-from .memory import are_one, is_kept_from_gradients
+from .memory import VIEWS, are_one, is_kept_from_gradients, is_view_of_graph
 from .writes import NO_WRITES, RESHAPING
+
+_SAVING_NOTHING: Final = frozenset("add sub cat stack clone sum mean neg".split())
+"""Operators whose gradients need no operand."""
 
 
 class WritingRun(Lowering):
@@ -30,6 +33,8 @@ class WritingRun(Lowering):
         targets = [t for t in leaves((written,)) if isinstance(t, SymbolicTensor)]
         if not torch.is_inference_mode_enabled() and any(t.memory.whole().is_of_inference for t in targets):
             self.require(False, f"{op} writes into a tensor of inference mode, outside of it")
+        if op == "detach_":
+            self._require_no_views(targets)
         if op in ("resize_", "resize_as_"):
             self._require_no_gradients(targets, f"{op} takes no tensor that requires gradients")
         if not torch.is_grad_enabled() or op in NO_WRITES:
@@ -39,6 +44,24 @@ class WritingRun(Lowering):
         if kwargs.get("out") is not None:
             told = f"{op} has no `out=` where an operand requires gradients"
             self._require_no_gradients((args, written), told)
+
+    def _doubt_saved(self, op: str, operands: tuple[Any, ...]) -> None:
+        """Marks a call as approximate that may save a tensor of inference mode for its gradient."""
+        tensors = [leaf for leaf in leaves(operands) if isinstance(leaf, torch.Tensor)]
+        made = (leaf for leaf in tensors if isinstance(leaf, SymbolicTensor))
+        if op in VIEWS or op in _SAVING_NOTHING or not any(t.memory.whole().is_of_inference for t in made):
+            return
+        if self.gradients.required(tensors) is not False:
+            self._approximate(f"{op} may save a tensor of inference mode for its gradient", may="accept")
+
+    def _require_no_views(self, targets: list[SymbolicTensor]) -> None:
+        """Requires that none of the tensors is a view of another, in the graph of gradients."""
+        told = "detach_ takes no view; detach() makes a tensor of its own"
+        for found in (is_view_of_graph(tensor.memory) for tensor in targets):
+            if found:
+                self.require(False, told)
+            elif found is None:
+                self._approximate(told, may="accept")
 
     def _require_no_leaf(self, op: str, written: Any) -> None:
         """Requires that no tensor that a call writes into is a leaf that requires gradients, or views one."""

@@ -33,8 +33,8 @@ _PASSING: Final = (VIEWS - {"detach"}) | frozenset(
 """Operators whose results surely require gradients if an operand does; of others that is not known."""
 _STOPPING: Final = frozenset(
     """
-    detach zeros_like ones_like empty_like full_like rand_like randn_like randint_like new_zeros new_ones
-    new_full new_empty new_tensor
+    detach detach_ zeros_like ones_like empty_like full_like rand_like randn_like randint_like new_zeros
+    new_ones new_full new_empty new_tensor
     """.split()
 )
 """Operators whose results require none."""

@@ -485,6 +485,25 @@ def _is_another_view(op: str, view: ViewMemory) -> bool:
     return op not in _PERHAPS or (view.given_back is True and view.is_the_object is False)
 
 
+def is_view_of_graph(memory: Memory) -> bool | None:
+    """Returns whether a tensor is a view in the graph of gradients; None where that is not known. A view that
+    was made in inference mode is none.
+
+    Neither what `detach` returns nor elements that are read as another dtype are views there.
+    """
+    memory = memory.itself()
+    if not isinstance(memory, ViewMemory) or memory.node.op == "detach":
+        return False
+    if memory.whole().is_of_inference:
+        return None
+    result = memory.results[memory.place]
+    if not isinstance(result, Tensor) or result.dtype != memory.input.dtype:
+        return None
+    if memory.node.op in _PERHAPS:
+        return None if memory.given_back is None else memory.given_back
+    return True
+
+
 def is_kept_from_gradients(memory: Memory) -> bool:
     """Returns whether a tensor is a view that torch writes no gradients through, or views one."""
     while isinstance(memory, ViewMemory) and memory.node.op != "detach":

@@ -64,8 +64,8 @@ class Mode(TorchFunctionMode):
                 return self._overridden(kinds, func, args, kwargs)
             return self.run.call(func, args, kwargs)
         name = getattr(func, "__name__", "")
-        if name == "requires_grad_":
-            self.run.gradients.asked(args[0], *args[1:] or kwargs.values() or (True,))
+        if name == "requires_grad_" or func == _REQUIRES or (name == "detach_" and args[0].requires_grad):
+            return self.run.call(func, args, kwargs)
         if is_drawn(func, name, args, kwargs):
             return self.run.call(func, args, kwargs)
         if self.run.followed and any(map(self.run.follows, destinations(func, args, kwargs))):
@@ -172,6 +172,7 @@ _DEVICES: Final = frozenset({"cuda", "xpu", "mps", "mtia"})
 """The types of devices that torch knows by itself, beside the CPU."""
 _EMPTY: Final = torch.ops.aten.empty.memory_format
 _FOR_LISTS: Final = "torch.foreach"
+_REQUIRES: Final = torch.Tensor.requires_grad.__set__  # type: ignore[attr-defined]
 """The module, since torch 2.15, of functions in Python that call operators on lists, with names of others."""
 _PACKAGE: Final = __name__.partition(".")[0] + "."
 _NEVER_OVERRIDE: Final = frozenset({torch.Tensor, Parameter, SymbolicTensor})

@@ -107,6 +107,8 @@ class Operators(WritingRun):
         super().__init__(assigned)
         self._filters, self._warns = [*warnings.filters], _handling_of_warnings()
         """The handling of warnings when the run begins."""
+        self.infers = False
+        """Whether the program has made tensors in inference mode."""
         self.attributes: set[str] = set()
         self.default_dtype = torch.get_default_dtype()
         self.spelt_out = assigned.plans.spelt_out
@@ -148,9 +150,7 @@ class Operators(WritingRun):
             return self.operator(spelling, args, kwargs, func)
         if name == "requires_grad_":
             (requires,) = args[1:] or kwargs.values() or (True,)
-            if isinstance(args[0], SymbolicTensor):
-                return self._let_require(args[0], requires)
-            self.gradients.asked(args[0], requires)
+            return self._let_require(args[0], requires)
         question = QUESTIONS.get(name) or listed.QUESTIONS.get(name)
         if question is not None and args and isinstance(args[0], SymbolicTensor):
             return question(self, *args, **kwargs)
@@ -175,18 +175,23 @@ class Operators(WritingRun):
                 tensor = self._overwrite(tensor, SymbolicTensor(self, data.value, data.ref, tensor.dtype))
             tensor.value, tensor.ref = data.value, data.ref
             tensor.lies_in(Within(data.memory, 0))
-        elif how == "__set__" and name == "requires_grad" and isinstance(tensor, SymbolicTensor):
+        elif how == "__set__" and name == "requires_grad":
             self._let_require(tensor, args[1])
         elif how == "__set__" and name == "grad" and args[1] is not None:
             self.give_up("the gradient of a tensor is assigned, which is not followed")
         return None
 
-    def _let_require(self, tensor: SymbolicTensor, requires: bool) -> SymbolicTensor:
-        """Lets a tensor require gradients, or not, if it is a leaf."""
+    def _let_require(self, given: torch.Tensor, requires: bool) -> torch.Tensor:
+        """Lets a tensor require gradients, or not, if it is a leaf, and returns it."""
+        tensor = self.since(given)
+        if not isinstance(tensor, SymbolicTensor):
+            if self.gradients.of_real(tensor) == requires:
+                return given
+            tensor = self._overwrite(tensor)
         QUESTIONS["requires_grad_"](self, tensor, requires)
         if tensor.memory.itself().is_leaf == requires:
             self.gradients.asked(tensor, requires)
-        return tensor
+        return given
 
     def operator(self, spelling: str, args: tuple[Any, ...], kwargs: dict[str, Any], func: Any = None) -> Any:
         """Applies the rule of an operator, records the node and returns the program's result."""
@@ -198,6 +203,8 @@ class Operators(WritingRun):
         op, noted = canonical(spelling), len(self.generator.said.notes)
         if torch.is_autocast_enabled(self.kernels):
             args, kwargs = autocast.cast(self, op, args, kwargs)
+        if self.infers and torch.is_grad_enabled() and not torch.is_inference_mode_enabled():
+            self._doubt_saved(op, (args, kwargs))
         if op not in _SILENT and self._handles_warnings_otherwise():
             self.give_up(f"whether {op} warns decides what the program does")
         if op in listed.TAKING:
@@ -341,6 +348,8 @@ class Operators(WritingRun):
             resized = "out" in it.named and other_sizes(before, target.value)
             if resized or it.op in ("resize_", "resize_as_", "set_"):
                 target.memory.whole().owner = None  # the storage may hold more elements than before
+            if it.op == "detach_":
+                target.memory.itself().is_leaf = False
             if it.op == "set_":
                 self._move(target, it.args[1:], it.kwargs)
 
@@ -364,7 +373,7 @@ class Operators(WritingRun):
         elif it.written is None and torch.is_inference_mode_enabled():
             for part in leaves((it.lifted,)):
                 if isinstance(part, SymbolicTensor):
-                    part.memory.is_of_inference = True
+                    self.infers = part.memory.is_of_inference = True
 
     def _ask(
         self, op: str, args: tuple[Value, ...], kwargs: dict[str, Value]

@@ -34,10 +34,10 @@ NO_WRITES: Final = frozenset(
 
 
 def views_leaf(tensor: torch.Tensor) -> bool:
-    """Returns whether a real tensor is a leaf that requires gradients, or a view of one."""
+    """Returns whether a real tensor is a leaf of the graph of gradients, or a view of one."""
     with overrides_off():
         base = base_of(tensor)
-        return tensor.requires_grad and (tensor if base is None else base).is_leaf
+        return (tensor if base is None else base).is_leaf
 
 
 def is_assigned(func: Any) -> bool:

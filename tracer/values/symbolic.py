@@ -784,6 +784,8 @@ def requires_grad(run: Recorder, x: SymbolicTensor, requires_grad: bool = True) 
     """
     if requires_grad and not can_require_grad(x.dtype):
         run.require(False, "only floating point and complex tensors can require gradients")
+    if requires_grad and x.memory.whole().is_of_inference and not torch.is_inference_mode_enabled():
+        run.require(False, "a tensor of inference mode requires no gradients outside of it")
     if is_leaf(run, x):
         x.memory.itself().is_leaf = requires_grad
     elif not requires_grad:
