@@ -55,7 +55,18 @@ def per_code(reader: Callable[After[CodeType, Where], Read]) -> Callable[After[C
 @per_code
 def instructions(code: CodeType) -> dict[int, dis.Instruction]:
     """Returns the instructions of the code by their offsets in bytes."""
-    return {i.offset: i for i in read(code)}
+    return _Instructions((i.offset, i) for i in read(code))
+
+
+class _Instructions(dict[int, dis.Instruction]):
+    """Instructions by their offsets. While a method of Python's runs that a call has entered directly, the
+    frame of the caller is at the last of the entries of the cache behind the call.
+    """
+
+    def __missing__(self, offset: int) -> dis.Instruction:
+        if offset < 0:
+            raise KeyError(offset)
+        return self[offset - 2]
 
 
 def steps_from(code: CodeType, offset: int) -> tuple[dis.Instruction, ...]:
@@ -89,6 +100,7 @@ def branch(code: CodeType, offset: int) -> tuple[int, int] | None:
 
 def following(code: CodeType, offset: int) -> int:
     """Returns the offset of the instruction behind the one at this offset; that offset for the last one."""
+    offset = instructions(code)[offset].offset
     return _behind(code).get(offset, offset)
 
 

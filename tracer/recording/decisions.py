@@ -60,6 +60,9 @@ ERRORS: Mapping[type[Exception], type[Exception]] = {
 NOT_AGAIN = "the program behaves differently when it is run again"
 
 
+_HASHES = frozenset({"hash", "__hash__"})
+
+
 class GaveUp(BaseException):
     """Raised where the run cannot go on.
 
@@ -282,7 +285,7 @@ class Decisions(Recorder):
         """
         key = size.written()
         self._no_ended(key)
-        if isinstance(key, Term) and "hash" in frame.f_code.co_names:
+        if isinstance(key, Term) and not _HASHES.isdisjoint(frame.f_code.co_names):
             return hash(self.number(key))
         others = None if isinstance(key, int) else beside(frame)
         if others is not None and isinstance(key, Term):

@@ -16,7 +16,7 @@ from ...constraints.terms.formula import Formula, all_of, eq
 from ..values.symbolic import StoredMemory, SymbolicTensor, Within
 from .fallback import leaves
 from .lowering import Lowering
-from .memory import VIEWS, are_one, is_kept_from_gradients, is_view_of_graph
+from .memory import VIEWS, are_one, is_kept_from_gradients
 from .writes import NO_WRITES, RESHAPING
 
 _SAVING_NOTHING: Final = frozenset("add sub cat stack clone sum mean neg".split())
@@ -57,7 +57,7 @@ class WritingRun(Lowering):
     def _require_no_views(self, targets: list[SymbolicTensor]) -> None:
         """Requires that none of the tensors is a view of another, in the graph of gradients."""
         told = "detach_ takes no view; detach() makes a tensor of its own"
-        for found in (is_view_of_graph(tensor.memory) for tensor in targets):
+        for found in (tensor.memory.is_of_graph() for tensor in targets):
             if found:
                 self.require(False, told)
             elif found is None:

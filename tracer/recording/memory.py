@@ -126,6 +126,18 @@ class ViewMemory(Memory):
     def is_of_leaf(self) -> bool:
         return self.itself().is_leaf or (self.node.op != "detach" and self.source.is_of_leaf())
 
+    def is_of_graph(self) -> bool | None:
+        found = self.itself()
+        if found is not self:
+            return found.is_of_graph()
+        result = self.results[self.place]
+        if self.node.op == "detach":
+            return False
+        retyped = not isinstance(result, Tensor) or result.dtype != self.input.dtype
+        if retyped or self.root.is_of_inference:
+            return None
+        return self.given_back if self.node.op in _PERHAPS else True
+
     def whole(self) -> Memory:
         return self.root
 
@@ -483,25 +495,6 @@ def note_gradients(op: str, results: Any) -> None:
 def _is_another_view(op: str, view: ViewMemory) -> bool:
     """Returns whether the result of a view is certainly a view, and not the tensor that was given."""
     return op not in _PERHAPS or (view.given_back is True and view.is_the_object is False)
-
-
-def is_view_of_graph(memory: Memory) -> bool | None:
-    """Returns whether a tensor is a view in the graph of gradients; None where that is not known. A view that
-    was made in inference mode is none.
-
-    Neither what `detach` returns nor elements that are read as another dtype are views there.
-    """
-    memory = memory.itself()
-    if not isinstance(memory, ViewMemory) or memory.node.op == "detach":
-        return False
-    if memory.whole().is_of_inference:
-        return None
-    result = memory.results[memory.place]
-    if not isinstance(result, Tensor) or result.dtype != memory.input.dtype:
-        return None
-    if memory.node.op in _PERHAPS:
-        return None if memory.given_back is None else memory.given_back
-    return True
 
 
 def is_kept_from_gradients(memory: Memory) -> bool:

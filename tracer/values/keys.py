@@ -40,7 +40,7 @@ _HASHING = frozenset(
 )
 _CALLED = frozenset(
     """
-    set frozenset dict Counter defaultdict OrderedDict add discard remove get setdefault pop fromkeys update
+    set frozenset dict Counter defaultdict OrderedDict add discard remove get setdefault pop __contains__ fromkeys update
     union intersection difference issubset
     """.split()
 )
@@ -154,7 +154,7 @@ def _looks_up(code: CodeType, offset: int) -> bool:
 
 
 _LOOKING_UP: Final = frozenset("BINARY_SUBSCR STORE_SUBSCR DELETE_SUBSCR CONTAINS_OP".split())
-_METHODS: Final = frozenset("add discard remove get setdefault pop".split())
+_METHODS: Final = frozenset("add discard remove get setdefault pop __contains__".split())
 
 
 def _seen_by(frame: FrameType) -> Iterator[Any]:

@@ -252,6 +252,12 @@ class Memory:
         """Returns whether its tensor is a leaf that requires gradients, or a view of one."""
         return self.itself().is_leaf
 
+    def is_of_graph(self) -> bool | None:
+        """Returns whether its tensor is a view in the graph of gradients; None where that is not known. What
+        `detach` returns is none, and neither is a view of another dtype or one made in inference mode.
+        """
+        return False
+
     def above(self) -> tuple[Memory, Dim | None] | None:
         """Returns the memory that this one is a part of, if it is one, and the offset in it, in elements,
         which is None where it is not known.
@@ -437,6 +443,10 @@ class SymbolicTensor(torch.Tensor):
 
     def size(self, dim: int | None = None) -> Any:
         return one_size(self.run, self, dim)
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        return torch.Tensor
 
     def as_subclass(self, cls: Any) -> Any:
         """Returns another tensor of torch's own type in this memory; another type is not followed."""
@@ -808,6 +818,12 @@ def retain_gradient(run: Recorder, x: SymbolicTensor) -> None:
     run.require(run.requires_gradients(x), "a tensor that requires no gradients retains none")
 
 
+def base_of(run: Recorder, x: SymbolicTensor) -> None:
+    """Returns None, as of a tensor that is no view."""
+    if x.memory.is_of_graph() is not False:
+        run.give_up("the base of a view is asked for")
+
+
 def _nothing(run: Recorder, x: SymbolicTensor, *args: Any, **kwargs: Any) -> None:
     return None
 
@@ -826,7 +842,8 @@ ATTRIBUTES: dict[str, Callable[..., Any]] = {
     "itemsize": lambda run, x: x.dtype.itemsize,
     "nbytes": lambda run, x: numel(run, x) * x.dtype.itemsize,
     "names": lambda run, x: (None,) * len(shape(run, x)),
-    BASE: _nothing,
+    BASE: base_of,
+    "_version": lambda run, x: run.give_up("how often a tensor was written into is asked for"),
 }
 OPERATOR_ATTRIBUTES = {
     "T": "T",
@@ -888,7 +905,7 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
 PLAIN_ATTRIBUTES = frozenset(
     """
     dtype device is_cuda is_cpu is_meta is_quantized is_nested
-    is_mkldnn is_xpu is_mps is_ipu is_xla is_vulkan is_maia is_mtia output_nr _version
+    is_mkldnn is_xpu is_mps is_ipu is_xla is_vulkan is_maia is_mtia output_nr
     _backward_hooks name retains_grad
     """.split()
 )
