@@ -82,6 +82,7 @@ from ..terms.formula import (
     negate,
     rewrite,
 )
+from ..terms.formula_text import stated
 from ..terms.intervals import Bounds
 from ..terms.rows import Deeper
 from .collector import collector_at_rest
@@ -1372,7 +1373,7 @@ def generate(
         if (taken := chooser(formula)) is None:
             raise BadCall(f"the kind of its result depends on whether {formula}")
         formula = formula if taken else negate(formula)
-        reason = f"the graph is that of sizes with {formula}"
+        reason = stated(formula, "the graph is that of sizes with {}", "the graph is that of some sizes")
         generator.said.constraints.append(Constraint(formula, reason, generator.node, "trace"))
         return taken
 
