@@ -36,10 +36,10 @@ from ..ir.language import (
 )
 from ..terms.dims import Dim, Term, maximum, minimum, sym, symbols
 from ..terms.formula import Formula, all_of, any_of, eq, ge, le
-from .dtypes import INTEGRAL, WHOLE
-from .indices import INDICES
-from .masks import COMPARISONS, NEGATIONS, one_value
-from .values import extremes, inexact_ways
+from .elements.dtypes import INTEGRAL, WHOLE
+from .elements.values import extremes, inexact_ways
+from .laws.masks import COMPARISONS, NEGATIONS, one_value
+from .requirements.indices import INDICES
 
 Named = Mapping[str, Any]
 

@@ -10,13 +10,13 @@ from typing import Any, Final
 from ..ir.language import UNTRACKED, Dots, Elements, Piece, Pieces, Slice, Tensor
 from ..terms.dims import Dim
 from ..terms.formula import Formula, all_of, le
-from .dtypes import INTEGRAL, WHOLE
-from .functions import MOST_PIECES, AtLeast, without
-from .indices import consumed
+from .elements.dtypes import INTEGRAL, WHOLE
+from .elements.functions import MOST_PIECES, AtLeast, without
+from .elements.shaping import is_permutation, moved, shuffled, spread, stretched
+from .elements.values import fitted, is_data, of, pieces_of, stored
 from .laws.arithmetic import beside_data, is_given, union
 from .laws.calls import of_number
-from .shaping import is_permutation, moved, shuffled, spread, stretched
-from .values import fitted, is_data, of, pieces_of, stored
+from .requirements.indices import consumed
 
 FEW: Final = 8
 """At most this many indices of an axis are distinguished."""

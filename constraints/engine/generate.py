@@ -16,27 +16,27 @@ from typing import Any, Final, NoReturn, TypeAlias
 
 from msgspec import structs
 
-from ..contents.computed import ComputedRange, chains_of
-from ..contents.cuts import CHOOSING, chosen
-from ..contents.draws import scaled_draw
-from ..contents.dtypes import INTEGRAL
-from ..contents.extremes import LAWS
-from ..contents.following import with_elements
-from ..contents.indices import NO_DATA, SAME_DATA
+from ..contents.elements.dtypes import INTEGRAL
+from ..contents.elements.values import extremes, stored, ways_of
+from ..contents.elements.values import fitted as fitted_to
 from ..contents.laws.calls import CASTS
-from ..contents.masks import number_of_true, one_value, whether_some
-from ..contents.operands import Refusals, errors_of, refused_by_data, require_elements
+from ..contents.laws.following import with_elements
+from ..contents.laws.masks import number_of_true, one_value, whether_some
+from ..contents.lookups.computed import ComputedRange, chains_of
+from ..contents.lookups.cuts import CHOOSING, chosen
+from ..contents.lookups.draws import scaled_draw
+from ..contents.lookups.extremes import LAWS
+from ..contents.lookups.places import CUTTING, Places, is_exact, referring
 from ..contents.outcomes.choices import Asked, Choice, Sought, choice_of, of_each_choice
 from ..contents.outcomes.dataless import Dataless, less
 from ..contents.outcomes.fixed import comparison, equality, number_of_results, outcomes
 from ..contents.outcomes.ranges import OPEN, Outlook, Range, Ranges, Usual, compared, range_of
 from ..contents.outcomes.singular import may_be_singular
 from ..contents.outcomes.trials import Truth
-from ..contents.places import CUTTING, Places, is_exact, referring
+from ..contents.requirements.indices import NO_DATA, SAME_DATA
+from ..contents.requirements.operands import Refusals, errors_of, refused_by_data, require_elements
 from ..contents.sizes.needed import Limits, needed
 from ..contents.traits import Contents, is_sparse
-from ..contents.values import extremes, stored, ways_of
-from ..contents.values import fitted as fitted_to
 from ..ir.dtypes import category
 from ..ir.language import (
     Affine,
@@ -82,6 +82,7 @@ from ..terms.formula import (
     negate,
     rewrite,
 )
+from ..terms.formula_text import stated
 from ..terms.intervals import Bounds
 from ..terms.rows import Deeper
 from .collector import collector_at_rest
@@ -1372,7 +1373,7 @@ def generate(
         if (taken := chooser(formula)) is None:
             raise BadCall(f"the kind of its result depends on whether {formula}")
         formula = formula if taken else negate(formula)
-        reason = f"the graph is that of sizes with {formula}"
+        reason = stated(formula, "the graph is that of sizes with {}", "the graph is that of some sizes")
         generator.said.constraints.append(Constraint(formula, reason, generator.node, "trace"))
         return taken
 

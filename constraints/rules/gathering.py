@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..contents.dtypes import INTEGRAL
-from ..contents.values import greatest
+from ..contents.elements.dtypes import INTEGRAL
+from ..contents.elements.values import greatest
 from ..ir.language import Affine, Context, Number, Shape, Tensor, product
 from ..terms.dims import Dim, minimum
 from ..terms.formula import Formula, all_of, any_of, eq, ge, le, lt, ne

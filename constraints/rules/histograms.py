@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..contents.values import greatest
+from ..contents.elements.values import greatest
 from ..engine.generate import RuleFunction
 from ..ir.language import Context, Shape, Tensor, Value
 from ..terms.dims import Dim, Term, maximum, minimum

@@ -9,7 +9,7 @@ from itertools import combinations
 from operator import length_hint
 from typing import Any
 
-from ..contents.shaping import from_front
+from ..contents.elements.shaping import from_front
 from ..engine.memory import require_apart
 from ..ir.dtypes import category
 from ..ir.language import Affine, Context, Dyn, Ellipses, Layout, Number, Shape, Slice, Tensor, Value

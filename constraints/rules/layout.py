@@ -9,6 +9,7 @@ from ..engine.memory import is_contiguous
 from ..ir.language import Context, Layout, Shape, Tensor, product, tensors
 from ..terms.dims import Dim, maximum, sym, symbols, total
 from ..terms.formula import And, Compare, Formula, Or, all_of, any_of, divides, eq, ge, ne, negate
+from ..terms.formula_text import stated
 from .common import axes, axis, contiguous_strides, counted, given_or_left_out, rank_is, text
 from .strides import (
     Strides,
@@ -138,7 +139,8 @@ def _require_in_cases(c: Context, input: Tensor, new: Shape, inferred: int | Non
         contiguous = tensor.layout is Layout.CONTIGUOUS
         possible = contiguous or view_of(case, tensor.shape, strides, shape, inferred).possible
         if possible is not True:
-            reason = f"{text(input.shape)} cannot be viewed as {text(new)} where {case.condition}: it is not "
+            where = stated(case.condition, "where {}", "at some sizes")
+            reason = f"{text(input.shape)} cannot be viewed as {text(new)} {where}: it is not "
             reason += "contiguous there, and would have to be copied (reshape, contiguous)"
             elsewhere = negate(case.condition)
             c.require(any_of((elsewhere, possible, empty(case, tensor.shape))), reason)

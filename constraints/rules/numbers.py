@@ -212,5 +212,5 @@ LIMITS: Final[Mapping[str, Iterable[Limit]]] = {
     "uniform": (Ordered("from", "to", (0, 1), finite=True),),
 }
 """The requirements of each operator on its plain numbers, which are stated before its rule is asked. Those on
-the elements of its tensors are in `contents/operands.py`.
+the elements of its tensors are in `contents/requirements/operands.py`.
 """

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import structs
 
-from ..contents.masks import one_dim
+from ..contents.laws.masks import one_dim
 from ..ir.language import Affine, Context, Layout, Shape, Tensor
 from ..terms.dims import Dim, Term, maximum, minimum
 from ..terms.formula import all_of, any_of, eq, ge, le, lt

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeGuard
 
-from ..contents.masks import whether_some
+from ..contents.laws.masks import whether_some
 from ..engine.memory import is_contiguous
 from ..ir.language import Context, Layout, Number, Quotient, Tensor, Value
 from ..terms.dims import Dim, Term, maximum, minimum, square_root, total

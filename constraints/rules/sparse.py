@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from ..contents.indices import doubt_places
+from ..contents.requirements.indices import doubt_places
 from ..contents.traits import is_sparse
 from ..engine.generate import BadCall, RuleFunction
 from ..ir.language import Context, Layout, Shape, Tensor, Value

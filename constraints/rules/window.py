@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ..contents.values import extremes
+from ..contents.elements.values import extremes
 from ..engine.generate import RuleFunction
 from ..ir.language import Context, Layout, Shape, Span, Tensor, product
 from ..terms.dims import Dim, ceildiv, maximum, minimum

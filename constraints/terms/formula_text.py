@@ -25,6 +25,16 @@ COMPARISONS: Final[Mapping[str, Callable[[Dim, Dim], Formula]]] = {
 }
 
 
+MOST_SHOWN: Final = 120
+"""A formula of more characters is left out of a message."""
+
+
+def stated(formula: Formula, text: str, otherwise: str) -> str:
+    """Returns the text with the formula in place of `{}`, or the other text if the formula is long."""
+    shown = str(formula)
+    return text.format(shown) if len(shown) <= MOST_SHOWN else otherwise
+
+
 def parse_formula(text: str) -> Formula:
     """Returns the formula that a text denotes. Raises DimSyntaxError."""
     tokens = Tokens(text)

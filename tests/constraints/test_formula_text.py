@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from anyshape.constraints.terms.dims import sym
 from anyshape.constraints.terms.formula import And, Compare, Formula, Or, all_of, any_of, eq, ge, holds, ne
-from anyshape.constraints.terms.formula_text import defined, parse_formula
+from anyshape.constraints.terms.formula_text import MOST_SHOWN, defined, parse_formula, stated
 from anyshape.constraints.terms.syntax import DimSyntaxError, parse_dim
 
 h, w, k = sym("h"), sym("w"), sym("k")
@@ -102,3 +102,10 @@ def test_prints_what_it_reads(text: str) -> None:
 def test_junctions_of_nothing_print() -> None:
     formulas: list[Formula] = [all_of(()), any_of(())]
     assert [parse_formula(str(f)) for f in formulas] == formulas
+
+
+def test_a_long_formula_is_left_out_of_a_text() -> None:
+    long = all_of(ne(h, n) for n in range(2, 40))
+    assert len(str(long)) > MOST_SHOWN
+    assert stated(ge(h, 8), "where {}", "at some sizes") == "where 8 <= h"
+    assert stated(long, "where {}", "at some sizes") == "at some sizes"

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from eager_runs import runs
 from torch import Tensor, arange
 
-from anyshape.constraints.contents.computed import ComputedRange, Ray, held
+from anyshape.constraints.contents.lookups.computed import ComputedRange, Ray, held
 from anyshape.constraints.terms.dims import sym
 from anyshape.constraints.terms.formula import holds
 from anyshape.typecheck import check

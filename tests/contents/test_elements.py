@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 import torch
 
-from anyshape.constraints.contents.enclosures import FUNCTIONS, image
-from anyshape.constraints.contents.functions import corners
+from anyshape.constraints.contents.elements.enclosures import FUNCTIONS, image
+from anyshape.constraints.contents.elements.functions import corners
+from anyshape.constraints.contents.elements.values import between, of, pieces_of
 from anyshape.constraints.contents.laws import transfers
-from anyshape.constraints.contents.values import between, of, pieces_of
 from anyshape.constraints.engine.generate import Generator
 from anyshape.constraints.ir.language import UNTRACKED, Dyn, Image, Slice, Tensor, Truths
 from anyshape.constraints.ir.system import Domain
@@ -379,7 +379,7 @@ WRONG: list[tuple[str, Any]] = [
 @pytest.mark.parametrize("op, law", WRONG, ids=lambda w: w if isinstance(w, str) else "")
 def test_a_wrong_law_is_found(op: str, law: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transfers, "LAWS", {**transfers.LAWS, op: law})
-    monkeypatch.setattr("anyshape.constraints.contents.following.LAWS", transfers.LAWS)
+    monkeypatch.setattr("anyshape.constraints.contents.laws.following.LAWS", transfers.LAWS)
     with pytest.raises(Mismatch):
         compare_until(2000)
 

@@ -251,7 +251,7 @@ ABOUT_ONE_LINE = (
     (r" \[\S*:\d+ .*\]$", ""),
     (r"strides let .* be viewed as .* is not known", "strides let a tensor be viewed is not known"),
     (r"rounding of .* is not followed: it is taken to be .*?:", "rounding of a fraction is not followed:"),
-    (r": where .*, sizes may be", ": sizes may be"),
+    (r": (where .*, |some )sizes may be", ": sizes may be"),
     (r"^\S+ is given some of the indices .*?:", "indices are some of a range, perhaps not all of it:"),
     (r"^\S+ is given indices from .*, which floats are rounded to", "indices are rounded to from floats"),
     (r"^\S+ is given indices that", "indices are given that"),

@@ -15,10 +15,10 @@ from models.zoo import ZOO
 from serving import FIXTURES, Running, free_port
 
 from anyshape.typecheck import SpecError, check
+from anyshape.typecheck.checking.recorded import Recorded
 from anyshape.typecheck.cli.main import main
 from anyshape.typecheck.facade import Report
 from anyshape.typecheck.remote.client import AsyncClient, Client, ServiceError
-from anyshape.typecheck.remote.recorded import Recorded
 from anyshape.typecheck.remote.sending import package
 
 SPEC = "x: float32[b, h]"

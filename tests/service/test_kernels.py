@@ -18,11 +18,11 @@ from anyshape.constraints.rules import default_rules
 from anyshape.constraints.terms.dims import sym
 from anyshape.tracer.readers import archive
 from anyshape.typecheck.checking.api import Examined, check, examine, recorded
-from anyshape.typecheck.checking.replay import RULES, Inconclusive, Ran, RunRefused
+from anyshape.typecheck.checking.recorded import Recorded
 from anyshape.typecheck.checking.sources import TracedSource
 from anyshape.typecheck.checking.target import Target
-from anyshape.typecheck.remote.recorded import Recorded
 from anyshape.typecheck.remote.sending import package
+from anyshape.typecheck.replay.replay import RULES, Inconclusive, Ran, RunRefused
 from anyshape.typecheck.report.codes import Code
 from anyshape.typecheck.service.http import jobs
 from anyshape.typecheck.service.ops.settings import Settings

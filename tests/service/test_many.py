@@ -14,7 +14,7 @@ from serving import FIXTURES, ended, in_process
 from anyshape.tracer.readers import archive
 from anyshape.typecheck.cli.main import main
 from anyshape.typecheck.project.config import ConfigError
-from anyshape.typecheck.project.many import listed
+from anyshape.typecheck.project.listing import listed
 from anyshape.typecheck.service.http.uploads import received
 from anyshape.typecheck.service.ops.settings import Settings
 from anyshape.typecheck.service.work.questions import FORMS, TARGETS, Question

@@ -21,8 +21,8 @@ from anyshape.constraints.terms import syntax
 from anyshape.constraints.terms.dims import sym
 from anyshape.tracer.readers import archive
 from anyshape.typecheck import check
+from anyshape.typecheck.checking.recorded import Recorded
 from anyshape.typecheck.facade import Report
-from anyshape.typecheck.remote.recorded import Recorded
 from anyshape.typecheck.remote.sending import package
 from anyshape.typecheck.service.work import workers
 from anyshape.typecheck.service.work.questions import Question, answer

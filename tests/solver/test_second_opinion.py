@@ -24,9 +24,9 @@ from anyshape.solver.tactics import judge
 from anyshape.solver.theory import bounds
 from anyshape.typecheck import check
 from anyshape.typecheck.checking.second_solver import VERSIONS
+from anyshape.typecheck.checking.target import TargetError
 from anyshape.typecheck.cli.main import main
 from anyshape.typecheck.facade import Report
-from anyshape.typecheck.project.config import ConfigError
 from anyshape.typecheck.remote.sending import package
 from anyshape.typecheck.service.http import jobs
 from anyshape.typecheck.service.http.gate import Refusal
@@ -252,10 +252,10 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_a_solver_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ConfigError, match="not a known solver"):
+    with pytest.raises(TargetError, match="not a known solver"):
         check(halved, "x: [b, h]", second_solver="yices")
     monkeypatch.setitem(VERSIONS, "cvc5", lambda: None)  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="cvc5 is not installed"):
+    with pytest.raises(TargetError, match="cvc5 is not installed"):
         asked(halved, "x: [b, h]")
 
 

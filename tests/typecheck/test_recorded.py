@@ -16,8 +16,8 @@ from anyshape.constraints.ir.program import IllFormed
 from anyshape.constraints.ir.spec_text import SpecError
 from anyshape.typecheck import Report, check
 from anyshape.typecheck.checking.api import recorded
-from anyshape.typecheck.checking.replay import Inconclusive, Ran, RunRefused
-from anyshape.typecheck.remote.recorded import Recorded, RecordedSource
+from anyshape.typecheck.checking.recorded import Recorded, RecordedSource
+from anyshape.typecheck.replay.replay import Inconclusive, Ran, RunRefused
 
 SPEC = "x: float32[b, h]"
 

@@ -26,10 +26,10 @@ from anyshape.solver.tactics.judge import Judge
 from anyshape.tracer.patches.edits import Assigned, CannotApply, Rebuilt, Rewritten, applied, arguments
 from anyshape.typecheck import check
 from anyshape.typecheck.checking.api import examine
-from anyshape.typecheck.checking.replay import Replayer, RunRefused
 from anyshape.typecheck.facade import Report
 from anyshape.typecheck.render.sarif import to_sarif
 from anyshape.typecheck.repairs import repaired, search
+from anyshape.typecheck.replay.replay import Replayer, RunRefused
 from anyshape.typecheck.report.report import Repair
 
 SARIF = json.loads((Path(__file__).parent / "render/sarif-2.1.0-rtm.5.json").read_text())

@@ -19,7 +19,7 @@ from anyshape.constraints.ir.program import Input, Node, Origin, Program, Ref
 from anyshape.constraints.ir.spec_text import parse_spec
 from anyshape.constraints.terms.formula import eq
 from anyshape.tracer.readers.graph import Traced, system
-from anyshape.typecheck.checking.replay import (
+from anyshape.typecheck.replay.replay import (
     FAKE,
     REAL,
     RULES,

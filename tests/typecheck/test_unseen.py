@@ -17,8 +17,8 @@ from anyshape.constraints.rules import default_rules
 from anyshape.solver.decide import DomainOracle
 from anyshape.tracer.recording.record import record
 from anyshape.typecheck import check
-from anyshape.typecheck.checking.replay import FAKE, REAL, Inconclusive, Ran, Replayer, RunLimits, RunRefused
-from anyshape.typecheck.checking.unseen import Origins, Unseen, made, unseen
+from anyshape.typecheck.replay.replay import FAKE, REAL, Inconclusive, Ran, Replayer, RunLimits, RunRefused
+from anyshape.typecheck.replay.unseen import Origins, Unseen, made, unseen
 
 
 def recorded(target: Callable[..., Any], inputs: str) -> System:

@@ -18,7 +18,7 @@ from anyshape.constraints.ir.language import Context, Direction
 from anyshape.constraints.ir.language import Tensor as Known
 from anyshape.constraints.rules import default_rules
 from anyshape.constraints.terms.dims import sym
-from anyshape.constraints.terms.formula import eq, ge, le
+from anyshape.constraints.terms.formula import all_of, eq, ge, le, ne
 from anyshape.tracer.values.symbolic import SymbolicTensor
 from anyshape.typecheck import Code, Report, check
 
@@ -81,6 +81,12 @@ def test_the_direction_is_told() -> None:
     assert told == ["roughly so: where 8 <= h, sizes may be accepted that torch refuses"]
     told = [f.message for f in roughly("refuse", True, EVEN).findings if f.code is Code.APPROXIMATE]
     assert told == ["roughly so: sizes may be refused that torch accepts"]
+
+
+def test_a_long_condition_is_left_out_of_a_message() -> None:
+    long = all_of(ne(h % n, 1) for n in range(3, 20))
+    told = [f.message for f in roughly("refuse", long).findings if f.code is Code.APPROXIMATE]
+    assert told == ["roughly so: some sizes may be refused that torch accepts"]
 
 
 def test_what_comes_after_an_over_acceptance_is_certain() -> None:

@@ -15,8 +15,8 @@ from typing import Any, NoReturn
 
 import torch
 
-from ...constraints.contents.indices import NO_DATA, SAME_DATA
 from ...constraints.contents.outcomes.ranges import CLEAR, Outlook
+from ...constraints.contents.requirements.indices import NO_DATA, SAME_DATA
 from ...constraints.engine.generate import Generator
 from ...constraints.engine.kernels import kernels_of
 from ...constraints.engine.lifting import bounded

@@ -12,8 +12,8 @@ from typing import Any, Final
 import torch
 from msgspec import structs
 
-from ...constraints.contents.following import with_elements
-from ...constraints.contents.functions import AtLeast
+from ...constraints.contents.elements.functions import AtLeast
+from ...constraints.contents.laws.following import with_elements
 from ...constraints.contents.traits import is_sparse
 from ...constraints.contents.writing import written_through
 from ...constraints.engine.memory import contiguous_strides, is_contiguous, strides_of

@@ -26,7 +26,7 @@ from typing import Any
 
 import torch
 
-from ...constraints.contents.indices import SAME_DATA
+from ...constraints.contents.requirements.indices import SAME_DATA
 from ...constraints.engine.collector import collector_at_rest
 from ...constraints.engine.generate import BadRules, Rules
 from ...constraints.ir.language import Dynamic, Note, Tensor

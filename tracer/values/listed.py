@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import torch
 
-from ...constraints.contents.values import in_order, stored
+from ...constraints.contents.elements.values import in_order, stored
 from ...constraints.ir.language import Index, Piece, Pieces, Tensor
 from ...constraints.ir.program import Node
 from ...constraints.terms.dims import Dim, Term, maximum, substitute, sym, symbols, total

@@ -22,6 +22,7 @@ from ...constraints.terms import dims
 from ...constraints.terms import formula as logic
 from ...constraints.terms.dims import Dim, Term
 from ...constraints.terms.formula import Formula
+from ...constraints.terms.formula_text import stated
 from ...constraints.terms.intervals import EVERYTHING, Ranges, interval
 from ..bytecode.conclusive import is_checked
 from ..host.interpreter import frame_above
@@ -225,7 +226,8 @@ def _comparison(
             return other_kind
         formula, self.run.compared = over_dims(self.term, dim), Compared(over_dims, self.term, dim)
         if is_checked(frame_above(1)) and not isinstance(formula, bool):
-            self.run.require(formula, f"the program checks that {formula}")
+            told = stated(formula, "the program checks that {}", "the program checks this")
+            self.run.require(formula, told)
             return True
         return self.run.truth(formula)
 

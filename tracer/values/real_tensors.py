@@ -8,8 +8,8 @@ from typing import Final
 import torch
 from msgspec import structs
 
+from ...constraints.contents.elements.values import stored
 from ...constraints.contents.laws.calls import of_number
-from ...constraints.contents.values import stored
 from ...constraints.engine.memory import contiguous_strides
 from ...constraints.ir.language import UNTRACKED, Affine, Elements, Layout, Span, Tensor
 from ..host.tensors import is_fake, overrides_off

@@ -18,7 +18,7 @@ import torch
 from msgspec import structs
 from torch.utils.hooks import RemovableHandle
 
-from ...constraints.contents.masks import whether_some
+from ...constraints.contents.laws.masks import whether_some
 from ...constraints.contents.traits import is_sparse
 from ...constraints.contents.writing import seen_in
 from ...constraints.engine.lifting import are_equal, number_of_elements, opened, reached, spelt_out

@@ -1,1 +1,1 @@
-"""A check: from a target and a spec to a report, and the runs that show it by example."""
+"""A check: from a target and a spec to a report, with examples."""

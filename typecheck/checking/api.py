@@ -20,13 +20,13 @@ from ...solver.explain import imposed
 from ...solver.facts.refine import simplify
 from ...solver.tactics.judge import Budget
 from ..facade import Report
-from ..remote.recorded import Recorded
+from ..replay.replay import Inconclusive
 from ..report import findings
 from ..report.later import Later
 from ..report.report import Accepts, Verdict
 from .clock import Clock, Progress
+from .recorded import Recorded
 from .releases import known_release, require_known, untested
-from .replay import Inconclusive
 from .rule_packages import packaged_rule
 from .sources import Source, source_of
 from .suspicions import suspected

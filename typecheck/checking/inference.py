@@ -40,11 +40,11 @@ from ...solver.tactics.judge import Budget
 from ...solver.theory.bounds import Consequences
 from ...tracer.host.interpreter import signature
 from ..facade import Report
+from ..replay.replay import Ran
 from ..report.codes import Code
 from ..report.report import Verdict
 from .api import Examined, examine
 from .clock import Clock, Progress
-from .replay import Ran
 from .sources import source_of
 from .target import Target, resolve
 

@@ -19,10 +19,10 @@ from ...solver import agreement, second_opinion
 from ...solver.backends import cvc5_backend
 from ...solver.decide import Decision
 from ..facade import Report
-from ..project.config import ConfigError
 from ..report import findings
 from ..report.codes import Code
 from ..report.report import SecondOpinion, Verdict
+from .target import TargetError
 
 VERSIONS: Final = {"cvc5": cvc5_backend.version}
 """The solvers that can be asked, each with what says which version is installed, if it is."""
@@ -31,13 +31,13 @@ LEAST_S: Final = 10.0
 
 
 def named(solver: str) -> str:
-    """Returns the solver with its version. Raises ConfigError if it cannot be used."""
+    """Returns the solver with its version. Raises TargetError if it cannot be used."""
     installed: Callable[[], str | None] | None = VERSIONS.get(solver)
     if installed is None:
-        raise ConfigError(f"{solver!r} is not a known solver", f"there is {', '.join(VERSIONS)}")
+        raise TargetError(f"{solver!r} is not a known solver", f"there is {', '.join(VERSIONS)}")
     version = installed()
     if version is None:
-        raise ConfigError(f"{solver} is not installed", f"pip install 'anyshape[{solver}]'")
+        raise TargetError(f"{solver} is not installed", f"pip install 'anyshape[{solver}]'")
     return f"{solver} {version}"
 
 

@@ -17,8 +17,8 @@ from ...tracer.readers.archive import ArchiveError
 from ...tracer.readers.exported import GraphError
 from ...tracer.readers.graph import Traced
 from ...tracer.readers.graph import system as graph_system
+from ..replay.replay import Inconclusive, Outcome, Replayer, at, by_rules
 from .clock import Clock
-from .replay import Inconclusive, Outcome, Replayer, at, by_rules
 from .target import Target, TargetError, is_graph_module
 
 
@@ -140,7 +140,7 @@ def source_of(
     `device` is that of the kernels; without it, that of the target's tensors.
     """
     if target.kind == "recorded":
-        from ..remote.recorded import RecordedSource
+        from .recorded import RecordedSource
 
         return RecordedSource(target.value, spec, assume)
     if target.kind != "python":

@@ -15,12 +15,12 @@ from ...constraints.terms.formula import negate
 from ...constraints.terms.rows import consistent, is_rank, legible
 from ...solver.decide import Decision, DomainOracle, Requirement
 from ...solver.tactics.examples import satisfies
+from ..replay.replay import Inconclusive, Outcome, Ran, RunRefused
+from ..replay.unseen import Unseen, unseen
 from ..report import findings
 from ..report.codes import Code
 from ..report.report import Accepts, Finding
-from .replay import Inconclusive, Outcome, Ran, RunRefused
 from .sources import Source
-from .unseen import Unseen, unseen
 
 MAX_WITNESSES = 8
 """This many findings get a witness of their own."""

@@ -17,7 +17,7 @@ from ..render.formats import FORMATS, written
 from .common import BAD_INPUT, Commands, add_format, command, exit_code, seconds
 
 if TYPE_CHECKING:
-    from ..project.many import JobEnd
+    from ..service.work.many import JobEnd
 
 _EPILOG: Final = """\
 LIST is a file with a target on each line, and after tabs its inputs and its assumptions:
@@ -68,7 +68,8 @@ def add(commands: Commands) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from ..project.many import check_many, listed
+    from ..project.listing import listed
+    from ..service.work.many import check_many
 
     jobs = listed(options.list)
     if options.budget is not None:

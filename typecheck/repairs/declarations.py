@@ -19,7 +19,7 @@ from ...solver.decide import Decision, decide, requirements
 from ...solver.repair import fillings
 from ...solver.tactics.judge import Judge
 from ...tracer.patches.edits import OpenNumber
-from ..checking.replay import Ran, Replayer
+from ..replay.replay import Ran, Replayer
 from ..report.codes import Code
 from ..report.report import Finding, Repair
 from .proving import Prover, left

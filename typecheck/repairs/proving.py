@@ -17,7 +17,7 @@ from ...solver.tactics.judge import Budget, Judge
 from ...tracer.patches.edits import CannotApply, Edit, applied
 from ...tracer.recording.binding import NotCallable
 from ...tracer.recording.record import record
-from ..checking.replay import Ran, Replayer
+from ..replay.replay import Ran, Replayer
 from ..report.findings import outputs
 from ..report.report import Finding
 from .places import calls, line

@@ -15,6 +15,7 @@ from ...constraints.ir.opnames import is_in_place
 from ...constraints.ir.program import Argument, Node, Origin, Program, Ref, parts_of, refs
 from ...constraints.ir.system import Path, System
 from ...constraints.terms.formula import Formula, all_of, any_of, conjuncts, free_symbols, holds
+from ...constraints.terms.formula_text import stated
 from ...solver.decide import Core, Decision, OpenSizes, Requirement
 from ...solver.explain import Flow, Imposed, shape_of
 from .codes import Code, Severity
@@ -196,18 +197,14 @@ _ERRS: Final[Mapping[str, str]] = {
 }
 
 
-MOST_TOLD: Final = 400
-"""A condition with more characters is left out of a message."""
-
-
 def _told(note: Note, system: System) -> str:
     """Returns the reason of a note; for an approximation also the possible errors, and the sizes concerned.
     """
     if note.code != "approximate":
         return note.reason
-    where = str(note.where) if free_symbols(note.where) <= {*system.domain.symbols} else ""
-    told = f" where {where}," if note.where is not True and 0 < len(where) <= MOST_TOLD else ""
-    return f"{note.reason}:{told} sizes may be {_ERRS[note.may]}"
+    anywhere = note.where is True or not free_symbols(note.where) <= {*system.domain.symbols}
+    sizes = "sizes" if anywhere else stated(note.where, "where {}, sizes", "some sizes")
+    return f"{note.reason}: {sizes} may be {_ERRS[note.may]}"
 
 
 def _revealed(system: System) -> Iterator[Finding]:

@@ -14,9 +14,9 @@ from msgspec import structs
 from ...ir.language import UNTRACKED, Affine, Elements, Piece, Pieces, Ratio, Shape, Span, Tensor, Truths
 from ...terms.dims import Dim, Term, ceildiv, maximum, minimum, substitute
 from ...terms.formula import Formula, all_of, any_of, ge, negate
-from ..cycles import is_run, modulo, two_ends
-from ..dtypes import DIGITS, INTEGRAL, SINGLE, SMALL, WHOLE, limits
-from ..functions import (
+from ..elements.cycles import is_run, modulo, two_ends
+from ..elements.dtypes import DIGITS, INTEGRAL, SINGLE, SMALL, WHOLE, limits
+from ..elements.functions import (
     AtLeast,
     Reach,
     aligned,
@@ -33,7 +33,7 @@ from ..functions import (
     symbol_of,
     without,
 )
-from ..values import constant, is_data, is_float, nearest_floats, of, pieces_of, scaled
+from ..elements.values import constant, is_data, is_float, nearest_floats, of, pieces_of, scaled
 from .calls import Law, NamedCall, of_number
 from .images import chosen_where
 

@@ -9,9 +9,9 @@ from typing import Final
 
 from ...ir.language import UNTRACKED, Elements, Piece, Pieces
 from ...terms.dims import minimum
-from ..cycles import is_run, modulo, two_ends
-from ..dtypes import INTEGRAL
-from ..functions import AtLeast, corners, divided, number, settled
+from ..elements.cycles import is_run, modulo, two_ends
+from ..elements.dtypes import INTEGRAL
+from ..elements.functions import AtLeast, corners, divided, number, settled
 from .arithmetic import is_rounded
 from .calls import Law, NamedCall
 

@@ -9,10 +9,10 @@ from typing import Any, Final, TypeAlias
 from ...ir.language import Affine, Elements, Pieces, Proportion, Quotient, Tensor
 from ...terms.dims import Term
 from ...terms.formula import Formula
-from ..dtypes import SMALL
-from ..functions import AtLeast
-from ..shaping import stretched
-from ..values import constant, of, pieces_of
+from ..elements.dtypes import SMALL
+from ..elements.functions import AtLeast
+from ..elements.shaping import stretched
+from ..elements.values import constant, of, pieces_of
 
 Named: TypeAlias = Mapping[str, Any]
 

@@ -15,9 +15,9 @@ from typing import Any, Final
 
 from ...ir.language import UNTRACKED, Affine, Comparison, Elements, Image, Piece, Pieces, Tensor, Truths
 from ...terms.dims import Apply, Dim, maximum, minimum
-from ..dtypes import SMALL
-from ..functions import corners, number, renamed
-from ..values import pieces_of
+from ..elements.dtypes import SMALL
+from ..elements.functions import corners, number, renamed
+from ..elements.values import pieces_of
 from .calls import CASTS, NamedCall
 
 FLOATS: Final = ("float32", "float64")

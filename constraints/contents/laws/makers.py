@@ -9,8 +9,8 @@ from typing import Any
 from ...ir.language import UNTRACKED, Affine, Elements, Index, Piece, Pieces, Span, Tensor, product
 from ...terms.dims import Dim, Term, ceildiv, maximum, minimum, substitute
 from ...terms.formula import all_of, ge
-from ..functions import along, mapped, number, symbol_of
-from ..values import ANY_CHOICE, between, is_data, is_float, of, pieces_of
+from ..elements.functions import along, mapped, number, symbol_of
+from ..elements.values import ANY_CHOICE, between, is_data, is_float, of, pieces_of
 from .arithmetic import is_rounded
 from .calls import Law, NamedCall, of_number, one_value
 

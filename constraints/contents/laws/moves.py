@@ -9,9 +9,9 @@ from typing import Any
 from ...ir.language import UNTRACKED, Affine, Elements, Piece, Pieces, Slice, Span, Tensor, product, tensors
 from ...terms.dims import Dim, substitute
 from ...terms.formula import all_of, any_of, ge
-from ..functions import along, mapped, number, symbol_of
-from ..shaping import indexed, moved, regrouped, shuffled
-from ..values import constant, extremes_of, of, pieces_of
+from ..elements.functions import along, mapped, number, symbol_of
+from ..elements.shaping import indexed, moved, regrouped, shuffled
+from ..elements.values import constant, extremes_of, of, pieces_of
 from .arithmetic import beside_data, is_given, is_rounded, union
 from .calls import Law, NamedCall, of_number
 

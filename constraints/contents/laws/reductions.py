@@ -11,8 +11,8 @@ from typing import Final
 from ...ir.language import UNTRACKED, Affine, Elements, Index, Piece, Pieces, Span, Tensor, product
 from ...terms.dims import Dim, maximum, minimum, substitute, total
 from ...terms.formula import Formula, all_of, eq, ge, le, negate
-from ..cycles import two_ends
-from ..functions import (
+from ..elements.cycles import two_ends
+from ..elements.functions import (
     AtLeast,
     Operation,
     along,
@@ -26,8 +26,8 @@ from ..functions import (
     symbol_of,
     tightest,
 )
-from ..shaping import moved
-from ..values import constant, extremes, extremes_of, of
+from ..elements.shaping import moved
+from ..elements.values import constant, extremes, extremes_of, of
 from .arithmetic import is_rounded, of_two, product_of_two, sum_of_two
 from .calls import Law, NamedCall, one_value
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from ...ir.language import UNTRACKED, Affine, Elements, Pieces, Slice, Span, Tensor
 from ...terms.dims import Dim, maximum
-from ..cycles import modulo
-from ..functions import AtLeast, corners, divided
-from ..shaping import moved, stretched
-from ..values import of, pieces_of
+from ..elements.cycles import modulo
+from ..elements.functions import AtLeast, corners, divided
+from ..elements.shaping import moved, stretched
+from ..elements.values import of, pieces_of
 from .arithmetic import is_rounded
 from .calls import Law, NamedCall
 from .makers import chosen, sorted_size

@@ -13,9 +13,9 @@ from typing import Final
 
 from ...ir.language import UNTRACKED, Affine, Elements, Piece, Pieces, Tensor
 from ...terms.dims import maximum, minimum
-from ..dtypes import DIGITS, WHOLE
-from ..enclosures import FUNCTIONS
-from ..values import fitted, is_float, pieces_of, stored
+from ..elements.dtypes import DIGITS, WHOLE
+from ..elements.enclosures import FUNCTIONS
+from ..elements.values import fitted, is_float, pieces_of, stored
 from .arithmetic import (
     absolute,
     cast,

@@ -15,8 +15,8 @@ from typing import Final, NamedTuple
 from ...ir.language import Tensor
 from ...terms.dims import Apply, Atom, Dim, Symbol, coefficients, lone, symbols
 from ...terms.formula import And, Compare, Formula, Or, all_of, any_of, free_symbols, ge, negate, rewrite
-from ..functions import AtLeast, corners, known
-from ..values import of, pieces_of
+from ..elements.functions import AtLeast, corners, known
+from ..elements.values import of, pieces_of
 
 
 @dataclass(frozen=True, slots=True)

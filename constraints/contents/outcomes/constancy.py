@@ -12,7 +12,7 @@ from ...ir.language import Quotient, Shape, Tensor, Value, product
 from ...ir.program import Node, Ref
 from ...terms.dims import Dim, Term
 from ...terms.formula import Formula, all_of, any_of, eq, le, negate
-from ..masks import one_dim, one_value, truths_of
+from ..laws.masks import one_dim, one_value, truths_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,10 +19,10 @@ from ...ir.language import Between, Case, Cases, Ratio, Tensor, Value, product
 from ...ir.program import Ref
 from ...terms.dims import Dim, Term, maximum, minimum
 from ...terms.formula import Formula, all_of, any_of, eq, le, negate
-from ..dtypes import INTEGRAL
-from ..enclosures import FUNCTIONS
-from ..masks import COMPARISONS, one_value, truths_of
-from ..values import extremes
+from ..elements.dtypes import INTEGRAL
+from ..elements.enclosures import FUNCTIONS
+from ..elements.values import extremes
+from ..laws.masks import COMPARISONS, one_value, truths_of
 from .constancy import NANS, SPREADS, Made, is_number
 
 Number: TypeAlias = "int | float | Between | None"

@@ -15,9 +15,9 @@ from ...ir.language import Tensor
 from ...ir.program import Ref
 from ...terms.dims import Dim, Term, maximum, minimum
 from ...terms.formula import Formula, all_of, any_of, ge, lt, negate
-from ..dtypes import INTEGRAL
-from ..masks import COMPARISONS, MIRRORED, NEGATIONS, truths_of
-from ..values import extremes, is_data
+from ..elements.dtypes import INTEGRAL
+from ..elements.values import extremes, is_data
+from ..laws.masks import COMPARISONS, MIRRORED, NEGATIONS, truths_of
 from .constancy import Made, ProgramValues
 
 End: TypeAlias = "Dim | float | None"

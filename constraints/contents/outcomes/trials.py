@@ -16,7 +16,7 @@ from msgspec import structs
 from ...ir.language import Cases, Tensor, Value
 from ...terms.dims import evaluate, symbols
 from ...terms.formula import Formula
-from ..masks import COMPARISONS, CONNECTIVES
+from ..laws.masks import COMPARISONS, CONNECTIVES
 from .constancy import ProgramValues
 from .fixed import cases, held, of_constant, outcomes
 

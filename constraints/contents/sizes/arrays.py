@@ -20,12 +20,12 @@ from ...ir.language import Affine, Dots, Piece, Pieces, Quotient, Slice, Span, T
 from ...ir.program import Argument, Ref
 from ...terms.dims import Dim, Term, UnknownSymbol, evaluate, symbols
 from ...terms.formula import holds, negate
-from ..computed import FUNCTIONS, NotComputed, Number, RangeOperand, held
-from ..cycles import is_run
-from ..dtypes import DIGITS, INTEGRAL
+from ..elements.cycles import is_run
+from ..elements.dtypes import DIGITS, INTEGRAL
+from ..elements.values import extremes_of, surely
 from ..laws.calls import CASTS
-from ..places import MadeValue, Places, TensorCall
-from ..values import extremes_of, surely
+from ..lookups.computed import FUNCTIONS, NotComputed, Number, RangeOperand, held
+from ..lookups.places import MadeValue, Places, TensorCall
 from .lines import Sameness
 
 Sizes: TypeAlias = Mapping[str, int]

@@ -13,9 +13,9 @@ from typing import Any, Final
 from ...ir.language import Affine, Dots, Slice, Tensor, product
 from ...ir.program import Ref
 from ...terms.dims import Dim, Term
-from ..computed import NotComputed
-from ..dtypes import DIGITS, INTEGRAL
-from ..shaping import is_permutation
+from ..elements.dtypes import DIGITS, INTEGRAL
+from ..elements.shaping import is_permutation
+from ..lookups.computed import NotComputed
 from .arrays import is_whole_topk, picked_alike
 from .functions import FUNCTIONS, at_most
 from .held import rounded, stored

@@ -12,9 +12,9 @@ from typing import Final
 from ...ir.language import Quotient, Slice
 from ...ir.program import Ref
 from ...terms.dims import Term
-from ..computed import NotComputed
-from ..dtypes import DIGITS, INTEGRAL
+from ..elements.dtypes import DIGITS, INTEGRAL
 from ..laws.calls import CASTS
+from ..lookups.computed import NotComputed
 from .held import rounded, wrapped
 from .lines import (
     Bound,

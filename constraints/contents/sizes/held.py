@@ -6,8 +6,8 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Final
 
-from ..computed import NotComputed, held
-from ..dtypes import DIGITS, GREATEST_HALF, INTEGRAL, LARGEST_HALF
+from ..elements.dtypes import DIGITS, GREATEST_HALF, INTEGRAL, LARGEST_HALF
+from ..lookups.computed import NotComputed, held
 from .lines import Bound, Ends, Line, flat, less, single
 
 INFINITY: Final = 1 << 200

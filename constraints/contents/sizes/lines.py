@@ -9,7 +9,7 @@ from fractions import Fraction
 from itertools import product, zip_longest
 from typing import Final, TypeAlias
 
-from ..computed import NotComputed
+from ..lookups.computed import NotComputed
 
 FARTHEST: Final = 1 << 25
 """A number that integers of 64 bits hold for all sizes up to this one is assumed to fit at larger sizes, too.

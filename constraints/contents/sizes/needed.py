@@ -19,8 +19,8 @@ from ...ir.language import Affine, Quotient, Slice, Tensor
 from ...ir.program import Argument, Ref
 from ...terms.dims import Dim, Symbol, Term, evaluate, lone, symbols
 from ...terms.formula import Formula, all_of, any_of, ge, le
-from ..computed import NotComputed
-from ..places import Places
+from ..lookups.computed import NotComputed
+from ..lookups.places import Places
 from .arrays import CHOICES, MOST, Array, Arrays, DoesNotRun
 from .bounds import LAWS
 from .lines import Bound, Ends, Growth, Line, Sameness, flat

@@ -21,11 +21,11 @@ from ...ir.language import Affine, Piece, Pieces, Quotient, Span, Tensor
 from ...ir.program import Argument, Ref
 from ...terms.dims import Apply, Dim, Symbol, Term, symbols
 from ...terms.formula import And, Compare, Formula, Or, all_of, any_of
-from ..computed import NotComputed, Number
-from ..cycles import is_run
-from ..dtypes import DIGITS, INTEGRAL
-from ..places import MadeValue, Places, TensorCall
-from ..values import extremes
+from ..elements.cycles import is_run
+from ..elements.dtypes import DIGITS, INTEGRAL
+from ..elements.values import extremes
+from ..lookups.computed import NotComputed, Number
+from ..lookups.places import MadeValue, Places, TensorCall
 from .arrays import Arrays, DoesNotRun, alike_in
 from .held import rounded
 from .lines import (

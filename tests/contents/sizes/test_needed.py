@@ -15,9 +15,9 @@ import torch.nn.functional as F
 from eager_runs import runs
 from torch import Tensor, arange
 
-from anyshape.constraints.contents import indices
-from anyshape.constraints.contents.computed import NotComputed
-from anyshape.constraints.contents.places import Places
+from anyshape.constraints.contents.lookups.computed import NotComputed
+from anyshape.constraints.contents.lookups.places import Places
+from anyshape.constraints.contents.requirements import indices
 from anyshape.constraints.contents.sizes import arrays
 from anyshape.constraints.contents.sizes.arrays import Arrays, DoesNotRun
 from anyshape.constraints.contents.sizes.bounds import LAWS

@@ -28,7 +28,7 @@ from ....solver.decide import DomainOracle
 from ....tracer.host.operators import all_operators, schema_of
 from ....tracer.readers.pt2 import DTYPES, MEMORY_FORMATS
 from ...checking.clock import Clock
-from ...checking.replay import OTHERS, Inconclusive, Outcome, Ran, RunRefused, by_rules
+from ...replay.replay import OTHERS, Inconclusive, Outcome, Ran, RunRefused, by_rules
 
 HOW: Final = "on torch's kernels for tensors without data"
 LENIENT: Final = "torch's kernels accept it for tensors without data, but check less than real kernels"

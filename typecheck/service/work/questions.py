@@ -25,12 +25,12 @@ from ....tracer.readers.exported import GraphError
 from ....tracer.readers.graph import Traced
 from ...checking.api import Examined, examine
 from ...checking.clock import Clock
+from ...checking.recorded import Recorded, RecordedSource
 from ...checking.sources import Source, TracedSource
 from ...checking.suspicions import suspected
 from ...checking.target import Target, TargetError
 from ...dim_specs.dynamic_shapes import of_report
 from ...facade import Report
-from ...remote.recorded import Recorded, RecordedSource
 from ...report.report import Verdict
 from . import comparing
 

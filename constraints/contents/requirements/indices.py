@@ -9,14 +9,14 @@ from typing import Any, Final
 
 from msgspec import structs
 
-from ..ir.language import Affine, Between, Context, Direction, Dots, Piece, Pieces, Shape, Tensor, product
-from ..terms.dims import Apply, Dim, Term, lone_atom
-from ..terms.formula import Formula, all_of, any_of, eq, ge, le, lt, ne, negate
-from .cycles import is_run
-from .dtypes import INTEGRAL
-from .functions import corners, number
-from .outcomes.ranges import below
-from .values import is_data, of, pieces_of, surely
+from ...ir.language import Affine, Between, Context, Direction, Dots, Piece, Pieces, Shape, Tensor, product
+from ...terms.dims import Apply, Dim, Term, lone_atom
+from ...terms.formula import Formula, all_of, any_of, eq, ge, le, lt, ne, negate
+from ..elements.cycles import is_run
+from ..elements.dtypes import INTEGRAL
+from ..elements.functions import corners, number
+from ..elements.values import is_data, of, pieces_of, surely
+from ..outcomes.ranges import below
 
 Named = Mapping[str, Any]
 NO_DATA: Final = "at some sizes there are no data that decide this, which is not followed"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
-from ..ir.language import (
+from ...ir.language import (
     UNTRACKED,
     Affine,
     Elements,
@@ -22,7 +22,7 @@ from ..ir.language import (
     Tensor,
     Truths,
 )
-from ..terms.dims import (
+from ...terms.dims import (
     Apply,
     Atom,
     Dim,
@@ -35,7 +35,7 @@ from ..terms.dims import (
     square_root,
     substitute,
 )
-from ..terms.formula import Formula, all_of, any_of, ge, le, negate
+from ...terms.formula import Formula, all_of, any_of, ge, le, negate
 from .cycles import is_run, modulo, two_ends
 from .dtypes import DIGITS, GREATEST_HALF, INTEGRAL, LARGE, LARGEST_HALF, SMALL, SPARE, limits, wide
 from .enclosures import image

@@ -7,9 +7,9 @@ from dataclasses import replace
 from math import prod
 from typing import Any, TypeAlias
 
-from ..ir.language import Dots, Index, Piece, Pieces, Shape, Slice, Tensor, product
-from ..terms.dims import Dim, Term, maximum, minimum, substitute
-from ..terms.formula import all_of
+from ...ir.language import Dots, Index, Piece, Pieces, Shape, Slice, Tensor, product
+from ...terms.dims import Dim, Term, maximum, minimum, substitute
+from ...terms.formula import all_of
 from .dtypes import INTEGRAL
 from .functions import AtLeast, corners, is_partition, mapped, number, renamed, symbol_of, without
 from .values import of, pieces_of

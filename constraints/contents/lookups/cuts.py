@@ -10,17 +10,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from ..ir.language import Index, Piece, Pieces, Tensor
-from ..ir.program import Argument, Ref
-from ..terms.dims import Dim, Term, maximum, minimum, substitute
-from ..terms.formula import all_of, ge
-from .cycles import is_run
-from .dtypes import INTEGRAL
-from .functions import AtLeast, corners, gathered, number, symbol_of
-from .laws.calls import of_number
+from ...ir.language import Index, Piece, Pieces, Tensor
+from ...ir.program import Argument, Ref
+from ...terms.dims import Dim, Term, maximum, minimum, substitute
+from ...terms.formula import all_of, ge
+from ..elements.cycles import is_run
+from ..elements.dtypes import INTEGRAL
+from ..elements.functions import AtLeast, corners, gathered, number, symbol_of
+from ..elements.shaping import spread
+from ..elements.values import of, pieces_of
+from ..laws.calls import of_number
 from .places import NAMES, Places
-from .shaping import spread
-from .values import of, pieces_of
 
 CHOOSING: Final = NAMES.keys() | {"getitem"}
 SIDES: Final[Mapping[str, tuple[int, bool]]] = {

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from ..ir.language import Index, Piece, Pieces, Tensor
-from ..ir.program import Argument, Ref
-from ..terms.dims import Term, maximum
-from ..terms.formula import ge
-from .dtypes import DIGITS
-from .functions import symbol_of
-from .laws.calls import CASTS
+from ...ir.language import Index, Piece, Pieces, Tensor
+from ...ir.program import Argument, Ref
+from ...terms.dims import Term, maximum
+from ...terms.formula import ge
+from ..elements.dtypes import DIGITS
+from ..elements.functions import symbol_of
+from ..laws.calls import CASTS
 from .places import Places
 
 MOST: Final = 1 << DIGITS["float32"]

@@ -8,13 +8,11 @@ import threading
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
-from ...constraints.ir.spec_text import suggestion
-from ..facade import Report
-from ..service.work.questions import Question
-from ..service.work.workers import CheckLimits, Executor, WorkerAnswer
-from .config import ConfigError, ConfiguredJob, read
+from ...facade import Report
+from ...project.config import ConfiguredJob
+from .questions import Question
+from .workers import CheckLimits, Executor, WorkerAnswer
 
 ATTEMPTS = 2
 
@@ -27,38 +25,6 @@ class JobEnd:
     job: ConfiguredJob
     report: Report | None
     problem: str = ""
-
-
-def listed(file: Path) -> tuple[ConfiguredJob, ...]:
-    """The jobs of a list. Raises ConfigError.
-
-    A list is TOML with `[[tool.anyshape.targets]]`, as in a `pyproject.toml`, or lines of a target and, after
-    tabs, its inputs and its assumptions; a line that begins with `#` says nothing.
-    """
-    if file.suffix == ".toml":
-        project = read(file)
-        jobs = project.jobs if project is not None else ()
-    else:
-        try:
-            text = file.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            hint = suggestion(file.name, _names(file))
-            raise ConfigError(f"{file} cannot be read: {getattr(error, 'strerror', error)}", hint) from None
-        jobs = tuple(_job(line) for line in text.splitlines() if line.strip() and not line.startswith("#"))
-    if not jobs:
-        raise ConfigError(f"{file} lists no targets", "a target on each line, such as models/unet.py:UNet")
-    return jobs
-
-
-def _names(file: Path) -> list[str]:
-    return [path.name for path in file.parent.iterdir()] if file.parent.is_dir() else []
-
-
-def _job(line: str) -> ConfiguredJob:
-    target, inputs, assume, *rest = [*(part.strip() for part in line.split("\t")), "", ""]
-    if any(rest[:-2]):
-        raise ConfigError(f"{line!r} has more than a target, its inputs and its assumptions")
-    return ConfiguredJob(target, (inputs,) if inputs else None, (assume,) if assume else ())
 
 
 def check_many(

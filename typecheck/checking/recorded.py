@@ -38,9 +38,9 @@ from ...constraints.ir.system_json import paths_from_json, paths_to_json
 from ...constraints.terms.dims import Term, evaluate, substitute, sym
 from ...constraints.terms.formula import And, Compare, Or, holds
 from ...solver.decide import DomainOracle
-from ..checking.clock import Clock
-from ..checking.replay import Inconclusive, Outcome, by_rules
-from ..checking.target import Target
+from ..replay.replay import Inconclusive, Outcome, by_rules
+from .clock import Clock
+from .target import Target
 
 FORM: Final = "anyshape.recorded"
 SCHEMA: Final = 1

@@ -13,16 +13,16 @@ from typing import Any, Final
 
 from msgspec import structs
 
-from ..ir.language import Affine, Comparison, Elements, Piece, Ratio, Tensor, Truths, product
-from ..terms.dims import Dim, Term, ceildiv, maximum, minimum
-from ..terms.formula import Formula, all_of, any_of, eq, ge, gt, le, lt, ne, negate
-from .cycles import is_run
-from .dtypes import INTEGRAL
-from .functions import corners, settled
-from .laws.calls import NamedCall
-from .laws.images import placed
-from .laws.transfers import LAWS, followed
-from .values import extremes, pieces_of, surely
+from ...ir.language import Affine, Comparison, Elements, Piece, Ratio, Tensor, Truths, product
+from ...terms.dims import Dim, Term, ceildiv, maximum, minimum
+from ...terms.formula import Formula, all_of, any_of, eq, ge, gt, le, lt, ne, negate
+from ..elements.cycles import is_run
+from ..elements.dtypes import INTEGRAL
+from ..elements.functions import corners, settled
+from ..elements.values import extremes, pieces_of, surely
+from .calls import NamedCall
+from .images import placed
+from .transfers import LAWS, followed
 
 MADE = frozenset("ones ones_like new_ones zeros zeros_like new_zeros full full_like new_full".split())
 KEPT = frozenset(

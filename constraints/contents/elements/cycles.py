@@ -13,9 +13,9 @@ from itertools import groupby
 from math import gcd
 from typing import Final
 
-from ..ir.language import Index, Piece
-from ..terms.dims import Apply, Dim, Term, maximum, minimum, substitute, symbols
-from ..terms.formula import Formula, all_of, any_of, ge, lt, negate
+from ...ir.language import Index, Piece
+from ...terms.dims import Apply, Dim, Term, maximum, minimum, substitute, symbols
+from ...terms.formula import Formula, all_of, any_of, ge, lt, negate
 from .functions import AtLeast, corners, number, symbol_of
 
 LONGEST: Final = 1 << 16

@@ -14,7 +14,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, Final, Protocol, TypeAlias
 
-from ..ir.language import (
+from ...ir.language import (
     UNTRACKED,
     Affine,
     Dots,
@@ -31,15 +31,15 @@ from ..ir.language import (
     Value,
     product,
 )
-from ..ir.program import Argument, Node, Ref
-from ..terms.dims import Dim, Term, maximum, minimum
-from ..terms.formula import Formula, all_of, any_of, eq, ge, negate
-from .dtypes import DIGITS
-from .following import with_elements
-from .functions import AtLeast, are_exclusive, gathered, without
-from .laws.calls import CASTS, of_number
-from .masks import COMPARISONS, CONNECTIVES, NEGATIONS
-from .values import extremes, fitted, inexact_ways, of, pieces_of, stored
+from ...ir.program import Argument, Node, Ref
+from ...terms.dims import Dim, Term, maximum, minimum
+from ...terms.formula import Formula, all_of, any_of, eq, ge, negate
+from ..elements.dtypes import DIGITS
+from ..elements.functions import AtLeast, are_exclusive, gathered, without
+from ..elements.values import extremes, fitted, inexact_ways, of, pieces_of, stored
+from ..laws.calls import CASTS, of_number
+from ..laws.following import with_elements
+from ..laws.masks import COMPARISONS, CONNECTIVES, NEGATIONS
 
 Place: TypeAlias = tuple[Dim, ...]
 DEPTH: Final = 24

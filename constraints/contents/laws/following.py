@@ -8,18 +8,18 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import structs
 
-from ..ir.language import UNTRACKED, Affine, Elements, Pieces, Span, Tensor
-from ..terms.dims import Dim, Term
-from ..terms.formula import Formula
+from ...ir.language import UNTRACKED, Affine, Elements, Pieces, Span, Tensor
+from ...terms.dims import Dim, Term
+from ...terms.formula import Formula
+from ..elements.dtypes import INTEGRAL
+from ..elements.functions import AtLeast, finite
+from ..elements.values import ANY_CHOICE, is_data, of
 from . import subscripts
-from .dtypes import INTEGRAL
-from .functions import AtLeast, finite
-from .laws.calls import CASTS, MOVES, Named, NamedCall, nothing_usual
-from .laws.images import stepped
-from .laws.several import SEVERAL
-from .laws.transfers import LAWS, followed
+from .calls import CASTS, MOVES, Named, NamedCall, nothing_usual
+from .images import stepped
 from .masks import MADE, given_tensors, one_dim, truths
-from .values import ANY_CHOICE, is_data, of
+from .several import SEVERAL
+from .transfers import LAWS, followed
 
 MEMORY = frozenset("empty empty_like new_empty".split())
 """Operators whose results have unwritten elements, so that sizes do not decide them either."""

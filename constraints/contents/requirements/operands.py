@@ -12,7 +12,7 @@ from functools import partial
 from math import inf, isfinite, trunc
 from typing import Any, Final, TypeAlias
 
-from ..ir.language import (
+from ...ir.language import (
     Affine,
     Context,
     NumericalError,
@@ -23,11 +23,16 @@ from ..ir.language import (
     Tensor,
     product,
 )
-from ..terms.dims import Dim, Term, substitute
-from ..terms.formula import Formula, all_of, any_of, eq, ge, le, lt, ne, negate
-from .cycles import is_run
-from .dtypes import INTEGRAL, WHOLE, wide, width
-from .functions import Corners, corners, settled
+from ...terms.dims import Dim, Term, substitute
+from ...terms.formula import Formula, all_of, any_of, eq, ge, le, lt, ne, negate
+from ..elements.cycles import is_run
+from ..elements.dtypes import INTEGRAL, WHOLE, wide, width
+from ..elements.functions import Corners, corners, settled
+from ..elements.values import extremes_of, of, pieces_of
+from ..laws.calls import NamedCall, of_number
+from ..laws.makers import drawn_between
+from ..laws.masks import number_of_true, one_dim, one_value
+from ..outcomes.ranges import below
 from .indices import (
     INDICES,
     approximate,
@@ -38,11 +43,6 @@ from .indices import (
     require_in_range,
     require_some,
 )
-from .laws.calls import NamedCall, of_number
-from .laws.makers import drawn_between
-from .masks import number_of_true, one_dim, one_value
-from .outcomes.ranges import below
-from .values import extremes_of, of, pieces_of
 
 Named = Mapping[str, Any]
 NUMBER: Final = Tensor((), None)

@@ -14,8 +14,8 @@ from dataclasses import replace
 from itertools import combinations, count
 from typing import Final, TypeAlias
 
-from ..ir.language import Index, Piece, Pieces
-from ..terms.dims import (
+from ...ir.language import Index, Piece, Pieces
+from ...terms.dims import (
     Apply,
     Dim,
     Mono,
@@ -29,7 +29,7 @@ from ..terms.dims import (
     substitute,
     symbols,
 )
-from ..terms.formula import And, Compare, Formula, all_of, any_of, disjuncts, ge, negate
+from ...terms.formula import And, Compare, Formula, all_of, any_of, disjuncts, ge, negate
 
 AtLeast: TypeAlias = Callable[[Dim, int], bool]
 """Returns whether a dim is certainly at least a number."""

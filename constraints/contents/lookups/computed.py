@@ -16,18 +16,18 @@ from itertools import accumulate, count, islice, pairwise
 from struct import pack, unpack
 from typing import Any, Final, TypeAlias
 
-from ..ir.language import Affine, Piece, Slice, Tensor, product
-from ..ir.program import Argument, Ref
-from ..terms.dims import Dim, Term, maximum, minimum, substitute
-from ..terms.formula import Formula, all_of, any_of, eq, ge, le, negate
-from ..terms.sums import triangle
-from .cycles import is_run
-from .dtypes import DIGITS, INTEGRAL
-from .functions import corners, number, symbol_of
-from .laws.calls import CASTS, MOVES
+from ...ir.language import Affine, Piece, Slice, Tensor, product
+from ...ir.program import Argument, Ref
+from ...terms.dims import Dim, Term, maximum, minimum, substitute
+from ...terms.formula import Formula, all_of, any_of, eq, ge, le, negate
+from ...terms.sums import triangle
+from ..elements.cycles import is_run
+from ..elements.dtypes import DIGITS, INTEGRAL
+from ..elements.functions import corners, number, symbol_of
+from ..elements.shaping import is_permutation
+from ..elements.values import ROOTED, of, pieces_of
+from ..laws.calls import CASTS, MOVES
 from .places import MadeValue, Places
-from .shaping import is_permutation
-from .values import ROOTED, of, pieces_of
 
 Number: TypeAlias = "int | float"
 Function: TypeAlias = Callable[[Number], Number]

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from msgspec import structs
 
-from ..ir.language import Slice, Span, Subscripts, Tensor, Value
-from ..terms.dims import Term
+from ...ir.language import Slice, Span, Subscripts, Tensor, Value
+from ...terms.dims import Term
 
 Named = Mapping[str, Any]
 

@@ -12,8 +12,8 @@ from enum import Flag, auto
 from math import prod
 from typing import Final
 
-from ...constraints.contents.indices import INDICES
-from ...constraints.contents.operands import ASSERTING
+from ...constraints.contents.requirements.indices import INDICES
+from ...constraints.contents.requirements.operands import ASSERTING
 from ...constraints.ir.language import Tensor, Value
 from ...constraints.ir.program import Node, Program, refs
 from ...constraints.ir.system import Path, System

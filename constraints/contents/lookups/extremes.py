@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import structs
 
-from ..ir.language import (
+from ...ir.language import (
     UNTRACKED,
     Affine,
     Dots,
@@ -30,19 +30,19 @@ from ..ir.language import (
     Truths,
     product,
 )
-from ..ir.program import Argument, Ref
-from ..terms.dims import Dim, Term
-from ..terms.formula import Formula, all_of, any_of, ge, le, negate
+from ...ir.program import Argument, Ref
+from ...terms.dims import Dim, Term
+from ...terms.formula import Formula, all_of, any_of, ge, le, negate
+from ..elements.cycles import step_of
+from ..elements.dtypes import DIGITS, INTEGRAL, LARGEST_HALF, width
+from ..elements.functions import corners, is_infinite, known, number, symbol_of, tightest
+from ..elements.values import of, pieces_of
+from ..laws.calls import CASTS, MOVES
+from ..laws.following import with_elements
 from .computed import chains_of
 from .cuts import SIDES
-from .cycles import step_of
-from .dtypes import DIGITS, INTEGRAL, LARGEST_HALF, width
-from .following import with_elements
-from .functions import corners, is_infinite, known, number, symbol_of, tightest
-from .laws.calls import CASTS, MOVES
 from .places import LAWS as PLACES
 from .places import NAMES, Law, Place, PlacedCall, better, is_exact
-from .values import of, pieces_of
 
 Extreme: TypeAlias = Callable[[PlacedCall, bool], "Tensor | None"]
 """Returns the greatest element of a result, or the least, as a tensor without dims; None where it is not

@@ -1,0 +1,1 @@
+"""Requirements of operators on the elements of their operands, indices among them."""

@@ -1,0 +1,1 @@
+"""The program itself, run at concrete sizes to test an example."""
