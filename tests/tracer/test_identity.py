@@ -183,3 +183,17 @@ PROGRAMS = {
 def test_programs(name: str) -> None:
     body = "def f(x):\n" + "\n".join(line[4:] for line in PROGRAMS[name].splitlines() if line.strip())
     agreed(Program.of(name, body, "x: float32[a, b]", ("a >= 0", "b >= 1")), POINTS)
+
+
+ABOUT = (
+    "x.T._base is not None", "x._base is None", "x.detach()._base is None", "x.clone().add_(1)._version == 1",
+    "x.__class__ is torch.Tensor", "x.shape[0].__eq__(2) is True", "x.shape[0].__index__() == 2",
+    "x.shape[0].__hash__() == 2", "{2: 1}.__contains__(x.shape[0])", "[2, 3].__contains__(x.shape[0])",
+    "x.shape[0].__lt__(3)", "x.__getitem__(slice(1)).shape[0] == 1",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("asked", ABOUT)
+def test_what_a_program_asks_about_a_value(asked: str) -> None:
+    body = f"def f(x):\n    return x.view(2, -1) if {asked} else x.reshape(3, -1)\n"
+    agreed(Program.of("about", body, "x: float32[a, b]", ("a >= 0", "b >= 1")), POINTS)

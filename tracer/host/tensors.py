@@ -74,6 +74,8 @@ def storage_id(storage: torch.UntypedStorage) -> int:
     return int(storage._cdata)
 
 
+VERSION: Final = "_version"
+"""The attribute that counts the writes into a tensor."""
 BASE: Final = "_base"
 """The attribute for which views have the tensor that they are views of."""
 

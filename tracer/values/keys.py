@@ -40,8 +40,8 @@ _HASHING = frozenset(
 )
 _CALLED = frozenset(
     """
-    set frozenset dict Counter defaultdict OrderedDict add discard remove get setdefault pop __contains__ fromkeys update
-    union intersection difference issubset
+    set frozenset dict Counter defaultdict OrderedDict add discard remove get setdefault pop __contains__
+    fromkeys update union intersection difference issubset
     """.split()
 )
 _CONTAINERS = (dict, set, frozenset, Keys)

@@ -34,7 +34,7 @@ from ..bytecode.operations import hands_on
 from ..bytecode.spread import Spread, destination, is_written_out
 from ..host.interpreter import frame_above
 from ..host.operators import schema_of
-from ..host.tensors import BASE, make_wrapper, subclass_overrides_off
+from ..host.tensors import BASE, VERSION, make_wrapper, subclass_overrides_off
 from ..recorder import Recorder
 from .numbers import Size, dim_of, size
 
@@ -843,7 +843,7 @@ ATTRIBUTES: dict[str, Callable[..., Any]] = {
     "nbytes": lambda run, x: numel(run, x) * x.dtype.itemsize,
     "names": lambda run, x: (None,) * len(shape(run, x)),
     BASE: base_of,
-    "_version": lambda run, x: run.give_up("how often a tensor was written into is asked for"),
+    VERSION: lambda run, x: run.give_up("how often a tensor was written into is asked for"),
 }
 OPERATOR_ATTRIBUTES = {
     "T": "T",
