@@ -1,7 +1,8 @@
 """The examples in README.md and docs/ run.
 
 On each page the blocks share one namespace, in order. A block marked `python runs` is executed, one marked
-`pycon` is a session that shows its output, checked as a doctest. Every other block is there to be read.
+`pycon` is a session that shows its output, checked as a doctest. Every other block is there to be read, and
+so is one with a module that the installed torch does not have yet.
 """
 from __future__ import annotations
 
@@ -17,10 +18,14 @@ from typing import Any
 
 import pytest
 
+from anyshape.tracer.host.operators import INSTALLED
 from anyshape.typecheck.cli.main import main
 
 ROOT = Path(__file__).parent.parent
 PAGES = [page for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))) if page.exists()]
+
+SINCE = {"torch.fx.experimental.dynamic_spec": (2, 13)}
+"""The first release of torch that has a module."""
 
 _BLOCK = re.compile(r"^```(?P<mark>python runs|pycon)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -48,6 +53,8 @@ def run(page: str, text: str) -> None:
     names: dict[str, Any] = vars(module)
     try:
         for block in blocks(text):
+            if any(module in block.code and INSTALLED < first for module, first in SINCE.items()):
+                continue
             if block.mark == "pycon":
                 _session(page, block, names)
             else:
@@ -77,6 +84,14 @@ def test_blocks_share_a_namespace_and_others_are_left_alone() -> None:
         "```python runs\nx = 2\n```\n```python\n1 / 0\n```\n"
         "```pycon\n>>> x\n2\n>>> y = x\n```\n```pycon\n>>> y\n2\n```\n",
     )
+
+
+def test_an_example_with_a_module_of_a_later_torch_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(SINCE, "torch.absent", (99, 0))
+    run("p.md", "```pycon\n>>> import torch.absent\n```\n")
+    monkeypatch.setitem(SINCE, "torch.absent", INSTALLED)
+    with pytest.raises(AssertionError, match=r"torch\.absent"):
+        run("p.md", "```pycon\n>>> import torch.absent\n```\n")
 
 
 def test_a_wrong_output_is_caught() -> None:

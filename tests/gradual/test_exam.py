@@ -193,7 +193,7 @@ def test_resnet50(x: tuple[Any, ...], answer: bool) -> None:
             run.run(torch.zeros(types["x"].dims))  # type: ignore[union-attr]
         assert all(agrees(types[name], value) for name, value in run.seen.items())
         infer_symbolic(graph_module)
-        batches = {str(n.type.dims[0]) for n in graph_module.graph.nodes}
+        batches = {str(n.type.__args__[0]) for n in graph_module.graph.nodes}
         assert len(batches) == 1
 
 
@@ -308,7 +308,7 @@ def test_broadcasting(x: Any, y: Any, result: str) -> None:
 def symbolic(row: Row) -> dict[str, str]:
     graph_module = row.graph()
     infer_symbolic(graph_module)
-    return {n.name: str(list(getattr(n.type, "dims", ()))) for n in graph_module.graph.nodes}
+    return {n.name: str(list(getattr(n.type, "__args__", ()))) for n in graph_module.graph.nodes}
 
 
 def test_symbolic_inference() -> None:

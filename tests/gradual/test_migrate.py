@@ -153,8 +153,8 @@ def test_infer_symbolic_annotates_the_graph_itself() -> None:
     graph_module = graph(Net(), x=NET)
     infer_symbolic(graph_module)
     (conv,) = [n for n in graph_module.graph.nodes if n.name == "conv"]
-    assert str(list(conv.type.dims)) == "[_1, 6, _2 - 4, _3 - 4]"
-    batch = {str(n.type.dims[0]) for n in graph_module.graph.nodes}
+    assert str(list(conv.type.__args__)) == "[_1, 6, _2 - 4, _3 - 4]"
+    batch = {str(n.type.__args__[0]) for n in graph_module.graph.nodes}
     assert batch == {"_1"}
     with pytest.raises(TargetError, match="no static migration"):
         infer_symbolic(graph(Net(), x=TensorType((1, 1, 9, 9))))

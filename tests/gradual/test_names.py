@@ -15,7 +15,7 @@ PAGE = (Path(__file__).parent.parent.parent / "docs/migrating-from-torch.md").re
 FX = "torch.fx"
 PACKAGES = ("migrate_gradual_types", "unification")
 MODULES = "graph_gradual_typechecker unify_refinements refinement_types rewriter normalize"
-IGNORED = {"TYPE_CHECKING"}
+IGNORED = {"TYPE_CHECKING", "Ts"}  # Ts is a type variable, `_Ts` since torch 2.13
 
 
 def modules() -> Iterator[str]:

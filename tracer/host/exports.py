@@ -13,10 +13,15 @@ from torch.export.dynamic_shapes import _StaticDim as StaticDim
 from torch.fx._symbolic_trace import _maybe_revert_all_patches
 from torch.fx.experimental import _config
 
+from ...constraints.ir.release import is_since
+from .operators import INSTALLED
+
 __all__ = ["DerivedDim", "DimHint", "IntWrapper", "StaticDim"]
 
 without_fx_patches: Final = _maybe_revert_all_patches
 """Inside, what a tracer of torch.fx has replaced is as it was."""
+READS_INDICES: Final = is_since(INSTALLED, (2, 13))
+"""Whether a trace reads the number of a tensor that is an index. Always, once torch 2.12 is gone."""
 
 
 def sizes_like_0_and_1(alike: bool) -> contextlib.AbstractContextManager[None]:

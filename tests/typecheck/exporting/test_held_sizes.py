@@ -18,6 +18,11 @@ def cut(x: Tensor) -> Tensor:
     return x[: n - 1].sin() + x[1:n]
 
 
+def placed(x: Tensor) -> Any:
+    n = torch.tensor(x.shape[0])
+    return x[n - 1], x[None, ..., n - 1 :]
+
+
 def made(x: Tensor) -> Any:
     n = torch.tensor(x.shape[0])
     return torch.arange(n), torch.zeros(n, 2), torch.arange(int(n)), x.narrow(0, 0, n - 1)
@@ -75,7 +80,7 @@ def test_takes_what_eager_takes_and_gives_the_same(function: Callable[[Tensor], 
     assert wrong(function, export(function, "x: float32[n]", "n <= 12").program.module()) == []
 
 
-@pytest.mark.parametrize("function", [cut, made, beside_others, shaped])
+@pytest.mark.parametrize("function", [cut, placed, made, beside_others, shaped])
 def test_are_known_of_the_program(function: Callable[[Tensor], Any]) -> None:
     found = export(function, "x: float32[n]")
     assert not found.given_up

@@ -16,6 +16,7 @@ from torch.export import ExportedProgram
 from torch.utils import _pytree as pytree
 
 from anyshape.constraints.terms.formula import holds
+from anyshape.tracer.host.operators import INSTALLED
 from anyshape.typecheck import check, export
 
 
@@ -169,11 +170,13 @@ def test_takes_what_eager_takes_and_gives_the_same(case: Case) -> None:
 
 
 def test_numbers_go_the_way_of_torch() -> None:
-    """The program has torch's own operators then."""
+    """The program has torch's own operators then. A trace of torch 2.12 has no signal that istft pads."""
+    length = 20 if INSTALLED >= (2, 13) else 8
 
     def plain(x: Tensor) -> Any:
         waves = torch.view_as_complex(x.view(9, -1, 2))
-        return torch.linspace(0, 1, 5), torch.fft.fftfreq(5), torch.istft(waves, 16, window=HANN, length=20)
+        sound = torch.istft(waves, 16, window=HANN, length=length)
+        return torch.linspace(0, 1, 5), torch.fft.fftfreq(5), sound
 
     program = export(plain, "x: float32[n]").program
     called = {node.target for node in program.graph.nodes}

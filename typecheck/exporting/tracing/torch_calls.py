@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch.fx.experimental.symbolic_shapes import has_free_unbacked_symbols, statically_known_true
 from torch.overrides import TorchFunctionMode
 
+from ....tracer.host.exports import READS_INDICES
 from ....tracer.host.operators import KEYS_OF_SHAPES, forget_kernels
 from ....tracer.host.patches import Patch, Setting
 from ....tracer.host.symbolic_shapes import Mod, PythonMod
@@ -27,7 +28,7 @@ def other_calls(either: Either) -> Iterator[None]:
     """Inside, calls are replaced. `either` says which sizes broadcast either way."""
     modes = _Pooling(), _Squeezing(), _SliceEnds(), _ViewWriting(), SizedCalls(), Alike(either), HeldSizes()
     with contextlib.ExitStack() as calls:
-        for context in (*modes, _paddings()):
+        for context in (*modes, *([] if READS_INDICES else [_IndexReading()]), _paddings()):
             calls.enter_context(context)
         yield
 
@@ -170,6 +171,38 @@ class _SliceEnds(TorchFunctionMode):
                 if isinstance(end, torch.SymInt) and not has_free_unbacked_symbols(end):
                     bool(end >= 0)
         return func(*args, **(kwargs or {}))
+
+
+class _IndexReading(TorchFunctionMode):
+    """`x[:n]` of a tensor `n` is a slice up to its number, and `x[n]` a row, as torch has them since 2.13."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is torch.Tensor.__getitem__:
+            given = args[1] if isinstance(args[1], tuple) else (args[1],)
+            read = any(_is_number(value) for place in given for value in (place, *_ends(place)))
+            if read and {type(place) for place in given if not _is_number(place)} <= _PLACES:
+                return _view(args[0], tuple(map(_read, given)))
+        return func(*args, **(kwargs or {}))
+
+
+def _ends(place: Any) -> tuple[Any, ...]:
+    return (place.start, place.stop, place.step) if isinstance(place, slice) else ()
+
+
+def _is_number(place: Any) -> bool:
+    """Returns whether it is a tensor of one integer."""
+    return isinstance(place, torch.Tensor) and place.dim() == 0 and place.dtype in _INTEGERS
+
+
+def _read(place: Any) -> Any:
+    """Returns the place with the numbers of tensors, which are sizes or unknown."""
+    if isinstance(place, slice):
+        return slice(*map(_read, _ends(place)))
+    return place.item() if _is_number(place) else place
+
+
+_INTEGERS: Final = frozenset({torch.int8, torch.int16, torch.int32, torch.int64})
+"""A tensor of uint8 is a mask."""
 
 
 # ---- writes
