@@ -2,22 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from types import CodeType, FrameType
+from typing import Any
 
 from .codes import per_code, steps_from
 from .origins import caller, is_inner
 
 
-def compares_objects(outermost: CodeType) -> bool:
-    """Returns whether a function that is running has an `is` between two values, or calls `id`, on the way up
-    to the one that runs `outermost`.
+def may_be_compared(value: object, outermost: CodeType) -> bool:
+    """Returns whether a function that is running, on the way up to the one that runs `outermost`, has an `is`
+    between two values or calls `id`, and one of these functions holds the value, also in a container or in an
+    attribute: what no one holds is never compared.
     """
+    frames = list(_running(outermost))
+    if not any(_compares(frame.f_code) for frame in frames):
+        return False
+    return any(value is held for frame in frames for local in frame.f_locals.values() for held in _within(local))
+
+
+def _running(outermost: CodeType) -> Iterator[FrameType]:
+    """Yields the frames of the program's functions that are running."""
     frame: FrameType | None = caller()
     while frame is not None and frame.f_code is not outermost:
-        if not is_inner(frame.f_code.co_filename) and _compares(frame.f_code):
-            return True
+        if not is_inner(frame.f_code.co_filename):
+            yield frame
         frame = frame.f_back
-    return False
+
+
+def _within(value: Any) -> Iterator[Any]:
+    """Yields a value, and what it holds if it is a container or has attributes."""
+    yield value
+    if type(value) in (list, tuple):
+        yield from value
+    elif type(value) is dict:
+        yield from value.values()
+    else:
+        yield from getattr(value, "__dict__", {}).values()
 
 
 @per_code
@@ -29,5 +50,7 @@ def _compares(code: CodeType) -> bool:
     for step in steps_from(code, 0):
         if step.opname == "IS_OP" and root not in ("LOAD_CONST", "LOAD_GLOBAL", "LOAD_NAME"):
             return True
+        if step.opname in ("LOAD_GLOBAL", "LOAD_NAME") and step.argval == "id":
+            return True
         root = root if step.opname == "LOAD_ATTR" else step.opname
-    return "id" in code.co_names
+    return False

@@ -37,7 +37,7 @@ from ...constraints.rules.strides import channels_last, lies_so
 from ...constraints.terms.dims import Dim, Term, maximum, minimum
 from ...constraints.terms.formula import Formula, all_of, any_of, divides, eq, ge
 from ...constraints.terms.rows import place_of
-from ..bytecode.identity import compares_objects
+from ..bytecode.identity import may_be_compared
 from ..values.symbolic import Memory, SymbolicTensor
 
 _SAME_START: Final = frozenset(
@@ -458,7 +458,7 @@ def _lies_in(
     if view.is_the_object and isinstance(source, SymbolicTensor):
         return source
     perhaps = view.may_be_the_object
-    if perhaps is not False and compares_objects(type(part.run).run.__code__):
+    if perhaps is not False and may_be_compared(source, type(part.run).run.__code__):
         if perhaps is True:
             part.run.give_up(f"whether {node.op} returns the very tensor that it is given is not known")
         if part.run.truth(perhaps) and isinstance(source, SymbolicTensor):
