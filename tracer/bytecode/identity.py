@@ -18,7 +18,8 @@ def may_be_compared(value: object, outermost: CodeType) -> bool:
     frames = list(_running(outermost))
     if not any(_compares(frame.f_code) for frame in frames):
         return False
-    return any(value is held for frame in frames for local in frame.f_locals.values() for held in _within(local))
+    held = (one for frame in frames for local in frame.f_locals.values() for one in _within(local))
+    return any(one is value for one in held)
 
 
 def _running(outermost: CodeType) -> Iterator[FrameType]:
