@@ -177,7 +177,10 @@ class Term(_Frozen):
         if self is other:
             return True
         if isinstance(other, Term):
-            return hash(self) == hash(other) and self.terms == other.terms
+            mine, others = self._hash, other._hash  # to call `hash` would take most of the time
+            if mine != others and mine is not None and others is not None:
+                return False
+            return self.terms == other.terms
         return False if isinstance(other, int) else NotImplemented
 
     def __hash__(self) -> int:

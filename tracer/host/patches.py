@@ -198,8 +198,7 @@ class _Values:
         for other in self.entered:
             if other.thread != entered.thread and (shared := values.keys() & other.patch.values.keys()):
                 raise PatchRefused(f"{min(shared)!r} is replaced by another thread: {other.patch.reason}")
-        for name in values.keys() - self.before.keys():
-            self.before[name] = _found(self.owner, name)
+        self.before |= _found_all(self.owner, values.keys() - self.before.keys())
         self.entered.append(entered)
         _put_all(self.owner, values)
 
@@ -225,6 +224,12 @@ def _found(owner: Any, name: Any) -> Any:
     if isinstance(owner, dict):
         return owner.get(name, _ABSENT)
     return vars(owner).get(name, _ABSENT) if isinstance(owner, _SPACES) else getattr(owner, name, _ABSENT)
+
+
+def _found_all(owner: Any, names: Iterable[Any]) -> dict[Any, Any]:
+    if isinstance(owner, dict):
+        return {name: owner.get(name, _ABSENT) for name in names}
+    return {name: _found(owner, name) for name in names}
 
 
 def _put_all(owner: Any, values: Mapping[Any, Any]) -> None:

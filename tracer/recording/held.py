@@ -20,7 +20,7 @@ import sys
 from bisect import bisect_right
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate, chain, compress, filterfalse, islice
+from itertools import accumulate, chain, compress, filterfalse, islice, repeat
 from operator import attrgetter, is_, methodcaller, setitem
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, Final, NamedTuple
@@ -147,20 +147,21 @@ class _Globals(_Container):
         scope, known = self.target, self.names
         names: dict[str, None] = {}
         made: dict[str, None] = {}
-        for code in self.codes:
-            spoken_of = _spoken_of(code)
-            names |= spoken_of.names
-            made |= spoken_of.made
+        for named, makes in map(_spoken_of, self.codes):
+            names |= named
+            if makes:
+                made |= makes
         self.codes = []
         fresh = [name for name in names if name in scope and name not in known]
-        fresh += [name for name in made if name not in scope and name not in known]
+        if made:
+            fresh += [name for name in made if name not in scope and name not in known]
         known |= dict.fromkeys(fresh)
-        contents = [scope.get(name, _MISSING) for name in fresh]
+        contents = [*map(scope.get, fresh, repeat(_MISSING))]
         self.contents += contents
         return names, contents
 
     def read(self) -> list[Any]:
-        return [self.target.get(name, _MISSING) for name in self.names]
+        return [*map(self.target.get, self.names, repeat(_MISSING))]
 
     def write(self, contents: list[Any]) -> None:
         scope = self.target
@@ -410,14 +411,12 @@ class Held:
 
     def _visit(self) -> None:
         """Visits everything that waits, all objects of one type together; what they contain waits then."""
-        fresh = {id(value): value for value in self._waiting if type(value) not in _ATOMS}
-        for known in fresh.keys() & self._seen.keys():
-            del fresh[known]
-        self._seen |= fresh
-        self._waiting = []
+        waiting, seen, self._waiting = self._waiting, self._seen, []
         of_kind: defaultdict[type, list[Any]] = defaultdict(list)
-        for value in fresh.values():
-            of_kind[type(value)].append(value)
+        for value in waiting:
+            if type(value) not in _ATOMS and id(value) not in seen:
+                seen[id(value)] = value
+                of_kind[type(value)].append(value)
         for kind, values in of_kind.items():
             if kind in _COLLECTIONS:
                 self._empty += filterfalse(None, values)
@@ -515,9 +514,8 @@ class Held:
         for scope in [scope for scope in self._globals.values() if scope.codes]:
             names, contents = scope.look_up()
             self._mentioned.update(names)
-            for name in names:
-                if name in self._methods:
-                    self._waiting += self._methods.pop(name)
+            for name in [name for name in names if name in self._methods]:
+                self._waiting += self._methods.pop(name)
             self._waiting += contents
 
     def _add(self, containers: Iterable[_Container]) -> None:

@@ -87,12 +87,16 @@ _RANKS: Final = {"atleast_1d": 1, "atleast_2d": 2, "atleast_3d": 3}
 """Operators that return the tensor itself if it has so many dims."""
 _GIVEN_BACK: Final = _RANKS.keys() | {"real"}
 """Operators besides `_PERHAPS` that may return the tensor itself; what else they return is a view of it."""
+_RESHAPED: Final = frozenset("meshgrid reshape reshape_as ravel einsum".split())
+"""Operators that never return the tensor itself, but perhaps all of it, as another tensor."""
 _TURNING: Final = frozenset("conj adjoint mH H".split())
 """Views of complex numbers as their conjugates."""
 _RETYPING: Final = frozenset("view view_as_real view_as_complex real".split())
 """Views as another dtype, which begin where their tensor does."""
 _EACH: Final = frozenset({"meshgrid", "broadcast_tensors"})
 """Operators of several tensors; each result lies in the memory of the corresponding argument."""
+_RETURNING: Final = _PERHAPS | _EACH | _GIVEN_BACK
+"""All operators that may return a tensor that they are given."""
 VIEWS: Final = _SAME_START | _PERHAPS | _PARTS | _WITHIN | _ANYWHERE | _EACH | {"unbind"}
 """Operators whose results lie in the memory of their first argument, or of one argument each."""
 _EXPANDING: Final = frozenset("expand expand_as broadcast_to broadcast_tensors".split())
@@ -203,12 +207,13 @@ class ViewMemory(Memory):
         """Returns whether the result is the very tensor that was given, so that another shape of one is that
         of the other; None where that is not known.
         """
-        op, result, named = self.node.op, self.results[self.place], dict(self.node.args)
-        rank = None if place_of(self.input.shape) is not None else self.input.rank
-        if not isinstance(result, Tensor) or op not in _PERHAPS | _EACH | _GIVEN_BACK:
+        op, result = self.node.op, self.results[self.place]
+        if op not in _RETURNING or not isinstance(result, Tensor):
             return op == "as_strided_"
-        if op in ("meshgrid", "reshape", "reshape_as", "ravel", "einsum"):
+        if op in _RESHAPED:
             return False
+        named = dict(self.node.args)
+        rank = None if place_of(self.input.shape) is not None else self.input.rank
         if op in _RANKS:
             return None if rank is None else rank >= _RANKS[op]
         if op == "flatten":
@@ -227,9 +232,10 @@ class ViewMemory(Memory):
         """Returns the sizes at which the result is the very tensor that was given; True where that is not
         known.
         """
-        result, found = self.results[self.place], self.is_the_object
+        found = self.is_the_object
         if found is False and self.node.op in _DROPPING:
             return eq(self.input.numel, 0)
+        result = self.results[self.place]
         if found is not None or not isinstance(result, Tensor):
             return bool(found)
         if None in map(place_of, (self.input.shape, result.shape)):

@@ -547,7 +547,7 @@ def sizes_of(run: Recorder, value: Tensor) -> Sizes:
         value = opened(run.generator, value)
         if place_of(value.shape) is not None:
             return RowSizes(run, value)
-    return Sizes(size(run, d) for d in value.shape)
+    return Sizes([size(run, d) for d in value.shape])
 
 
 def ranked(run: Recorder, x: SymbolicTensor) -> Tensor:
