@@ -16,7 +16,7 @@ def may_be_compared(value: object, outermost: CodeType) -> bool:
     attribute: what no one holds is never compared.
     """
     frames = list(_running(outermost))
-    if not any(_compares(frame.f_code) for frame in frames):
+    if not any(_compares(frame.f_code, frame.f_lasti) for frame in frames):
         return False
     held = (one for frame in frames for local in frame.f_locals.values() for one in _within(local))
     return any(one is value for one in held)
@@ -43,15 +43,18 @@ def _within(value: Any) -> Iterator[Any]:
 
 
 @per_code
-def _compares(code: CodeType) -> bool:
+def _compares(code: CodeType, offset: int) -> bool:
     """Returns whether the code calls `id`, or has an `is` whose right side is neither a constant nor a global
-    name or a member of one, such as `None` or `torch.float32`.
+    name or a member of one, such as `None` or `torch.float32`, behind the offset or in a loop around it.
     """
-    root = ""
-    for step in steps_from(code, 0):
-        if step.opname == "IS_OP" and root not in ("LOAD_CONST", "LOAD_GLOBAL", "LOAD_NAME"):
-            return True
-        if step.opname in ("LOAD_GLOBAL", "LOAD_NAME") and step.argval == "id":
-            return True
+    steps, root = steps_from(code, 0), ""
+    backward = [step for step in steps if step.offset >= offset and "JUMP_BACKWARD" in step.opname]
+    first = min((step.argval for step in backward), default=offset)
+    for step in steps:
+        if step.offset >= min(first, offset):
+            if step.opname == "IS_OP" and root not in ("LOAD_CONST", "LOAD_GLOBAL", "LOAD_NAME"):
+                return True
+            if step.opname in ("LOAD_GLOBAL", "LOAD_NAME") and step.argval == "id":
+                return True
         root = root if step.opname == "LOAD_ATTR" else step.opname
     return False

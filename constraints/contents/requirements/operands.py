@@ -238,7 +238,7 @@ def _require_operands(c: Context, op: str, named: Named, result: Any) -> None:
         _require_enough(c, named["mask"], named["source"], result)
     if op in ("ctc_loss", "_ctc_loss"):
         _require_lengths(c, op, named)
-    for name in CHECKED.get(op, ()):
+    for name in () if op.startswith("hist") and _has_range(named) else CHECKED.get(op, ()):
         _doubt(c, op, named.get(name))
         inverts = op in INVERTING or ("matrix_power" in op and lt(named["n"], 0))
         if inverts and isinstance(matrix := named.get(name), Tensor) and matrix.elements is None:
@@ -414,6 +414,16 @@ def _require_enough(c: Context, mask: Tensor, source: Tensor, result: Any) -> No
         count = count * product(result.shape[:new])
         reason = f"masked_scatter puts {source} into the places of {count} true elements"
         c.require(le(count, source.numel), reason)
+
+
+def _has_range(named: Named) -> bool:
+    """Returns whether the range of a histogram is given, by two numbers or by its edges, so that it is not
+    that of the elements, which has to be finite.
+    """
+    ends, bins = (named.get("min"), named.get("max")), named.get("bins")
+    edges = bins[0] if isinstance(bins, tuple) and bins else bins
+    given = all(isinstance(end, int | float) for end in ends) and ends[0] != ends[1]
+    return given or named.get("range") is not None or isinstance(edges, Tensor)
 
 
 def _require_lengths(c: Context, op: str, named: Named) -> None:
