@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import CodeType, FrameType
 from typing import Any
 
@@ -31,15 +31,17 @@ def _running(outermost: CodeType) -> Iterator[FrameType]:
         frame = frame.f_back
 
 
-def _within(value: Any) -> Iterator[Any]:
-    """Yields a value, and what it holds if it is a container or has attributes."""
+def _within(value: Any, depth: int = 3) -> Iterator[Any]:
+    """Yields a value, and what it holds if it is a container or has attributes, down to this depth: the
+    buffers of a module are in a dict of an attribute.
+    """
     yield value
     if type(value) in (list, tuple):
-        yield from value
-    elif type(value) is dict:
-        yield from value.values()
+        parts: Iterable[Any] = value
     else:
-        yield from getattr(value, "__dict__", {}).values()
+        parts = value.values() if type(value) is dict else getattr(value, "__dict__", {}).values()
+    for part in parts if depth else ():
+        yield from _within(part, depth - 1)
 
 
 @per_code
