@@ -126,7 +126,7 @@ OF_SHAPES = (
     "(lambda a, *b: len(b))(*x.shape)", "x.size()[1]", "x.size(1)", "x.size(-3)", "x.size(2)", "x.dim()",
     "x.ndim", "x.numel()", "x.nelement()", "x.element_size()", "x.stride()[0]", "x.stride(0)",
     "x.storage_offset()", "x.is_contiguous()", "x.t().is_contiguous()", "len(x)", "len(x.t())",
-    "hash(x.shape) == hash(x.shape)", "{(n, m): 1}.get((m, n), 2)", "{n: 1, m: 2}[m]", "len({n, m, 2})",
+    "{(n, m): 1}.get((m, n), 2)", "{n: 1, m: 2}[m]", "len({n, m, 2})",
     "{n: 1} == {m: 1}", "{1, 2} == {n, m}", "frozenset(x.shape) == frozenset((m, n))", "bool(x.shape)",
     "bool(y.shape[1:])", "x.shape[0:0] == ()", "[5, 6, 7][n - m]", "(5, 6, 7)[n % 3]", "divmod(n, 3)[1]",
     "n if n > m else m", "(n > m) + (n < m)", "(n > m) - 1", "n > m > 1", "1 < n < 4", "not n == m",

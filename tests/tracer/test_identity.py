@@ -136,6 +136,9 @@ PROGRAMS = {
     "what is detached, resized": """
         return nn.Linear(3, 3)(x).detach().resize_(3, 2)
     """,
+    "hashes of one shape": """
+        return x.view(2, -1) if hash(x.shape) == hash(x.shape) else x
+    """,
     "hashes of two sizes": """
         return x.view(2, -1) if hash(x.shape[0]) == hash(x.shape[1]) else x
     """,

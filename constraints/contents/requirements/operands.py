@@ -362,24 +362,29 @@ def _require_put(c: Context, op: str, named: Named, result: Any) -> None:
     anyway: Formula = op in unchecked
     if op in FILLING and dtype in ("float16", "bfloat16"):
         anyway = eq(result.numel, 1)
+    if op == "setitem" and dtype in ("float16", "bfloat16") and c.since(2, 15):
+        anyway = False
     if op == "scatter":
         anyway = eq(named["index"].numel, 0)
-    given = [named.get(name) for name in PUT[op]]
     least, most = (-greatest, greatest) if dtype in FLOATING else width(dtype) or wide(dtype) or (0, inf)
-    for number in _numbers(given):
-        low = least if op == "pad" else least or -most  # it takes a float, and no float is wrapped
-        if isinstance(number, int):
-            held: Formula = low <= number <= most
-        elif dtype == "float16" or width(dtype):
-            held = all_of((ge(number, int(low)), le(number, int(most))))
-        else:
-            held = True
-        _require_held(c, any_of((held, anyway)), number, dtype)
-    for one in _reals(given):
-        real = one.real
-        if op == "hardtanh" and dtype in INTEGRAL and isfinite(real):
-            real = trunc(real)  # limits of integers are integers
-        fits = least <= real <= most or (real == most + 1 and dtype == "int64")
+    for name in PUT[op]:
+        # It takes a float, and no float is wrapped.
+        low, high = least if op == "pad" else least or -most, most
+        if name in ("min", "max") and dtype in INTEGRAL and c.since(2, 15):  # limits beyond it are none
+            low, high = (-inf, most) if name == "min" else (least, inf)
+        for number in _numbers((named.get(name),)):
+            if isinstance(number, int):
+                held: Formula = low <= number <= high
+            elif dtype == "float16" or width(dtype):
+                ends = [(low, ge), (high, le)]
+                held = all_of(compare(number, int(end)) for end, compare in ends if isfinite(end))
+            else:
+                held = True
+            _require_held(c, any_of((held, anyway)), number, dtype)
+    truncates, rounds = dtype in INTEGRAL and (op == "hardtanh" or c.since(2, 14)), not c.since(2, 14)
+    for one in _reals([named.get(name) for name in PUT[op]]):
+        real = trunc(one.real) if truncates and isfinite(one.real) else one.real
+        fits = least <= real <= most or (real == most + 1 and dtype == "int64" and rounds)
         held = fits or (dtype in FLOATING and not isfinite(real))
         if isinstance(one, complex) and (one.imag or op == "index_fill" or op in SINGLE_UNCHECKED):
             held = op == "scatter" and anyway
