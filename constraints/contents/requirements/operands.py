@@ -91,6 +91,8 @@ PUT_UNCHECKED: Final = frozenset(
     "tensor new_tensor as_tensor asarray scalar_tensor setitem where fill_diagonal_".split()
 )
 """Those of them that make infinity of numbers that a short float does not hold."""
+LIMITS: Final = frozenset("min max min_val max_val".split())
+"""Those of the numbers that elements are clamped to."""
 SINGLE_UNCHECKED: Final = frozenset("tensor new_tensor as_tensor asarray pow".split())
 """Those of them that do so for a single, too."""
 FILLING: Final = frozenset("full full_like new_full fill fill_".split())
@@ -367,11 +369,12 @@ def _require_put(c: Context, op: str, named: Named, result: Any) -> None:
     if op == "scatter":
         anyway = eq(named["index"].numel, 0)
     least, most = (-greatest, greatest) if dtype in FLOATING else width(dtype) or wide(dtype) or (0, inf)
+    truncates, rounds = dtype in INTEGRAL and (op == "hardtanh" or c.since(2, 14)), not c.since(2, 14)
     for name in PUT[op]:
         # It takes a float, and no float is wrapped.
         low, high = least if op == "pad" else least or -most, most
-        if name in ("min", "max") and dtype in INTEGRAL and c.since(2, 15):  # limits beyond it are none
-            low, high = (-inf, most) if name == "min" else (least, inf)
+        if name in LIMITS and dtype in INTEGRAL and c.since(2, 15):  # limits beyond it are none
+            low, high = (-inf, most) if name.startswith("min") else (least, inf)
         for number in _numbers((named.get(name),)):
             if isinstance(number, int):
                 held: Formula = low <= number <= high
@@ -381,16 +384,16 @@ def _require_put(c: Context, op: str, named: Named, result: Any) -> None:
             else:
                 held = True
             _require_held(c, any_of((held, anyway)), number, dtype)
-    truncates, rounds = dtype in INTEGRAL and (op == "hardtanh" or c.since(2, 14)), not c.since(2, 14)
-    for one in _reals([named.get(name) for name in PUT[op]]):
-        real = trunc(one.real) if truncates and isfinite(one.real) else one.real
-        fits = least <= real <= most or (real == most + 1 and dtype == "int64" and rounds)
-        held = fits or (dtype in FLOATING and not isfinite(real))
-        if isinstance(one, complex) and (one.imag or op == "index_fill" or op in SINGLE_UNCHECKED):
-            held = op == "scatter" and anyway
-        elif op not in FILLING or dtype in ("float16", "bfloat16"):
-            held = any_of((held, anyway))
-        _require_held(c, held, one, dtype)
+        low = low if name in LIMITS and c.since(2, 15) else least
+        for one in _reals((named.get(name),)):
+            real = trunc(one.real) if truncates and isfinite(one.real) else one.real
+            fits = low <= real <= high or (real == most + 1 and dtype == "int64" and rounds)
+            held = fits or (dtype in FLOATING and not isfinite(real))
+            if isinstance(one, complex) and (one.imag or op == "index_fill" or op in SINGLE_UNCHECKED):
+                held = op == "scatter" and anyway
+            elif op not in FILLING or dtype in ("float16", "bfloat16"):
+                held = any_of((held, anyway))
+            _require_held(c, held, one, dtype)
 
 
 def _reals(values: Any) -> Iterator[float | complex]:
