@@ -114,6 +114,9 @@ FOUND: dict[str, tuple[str, str, Sizes]] = {
         "torch.neg(t := torch.zeros(1, len(x)).expand(x.shape[1] // 2 + 1, -1).flip(0), out=t.t())",
         "x: float32[a, b]", {"a": 1, "b": 1},
     ),
+    "a histogram with a range, of what is no number": (
+        "torch.histc(torch.fft.rfftfreq(len(x) - 1), 2, max=1).view(7)", "x: float32[a]", {"a": 1},
+    ),
     "a histogram of what is no number": (
         "torch.histogram(torch.fft.rfftfreq(len(x) - 1), 2).hist", "x: float32[a]", {"a": 1},
     ),
