@@ -93,6 +93,10 @@ _TURNING: Final = frozenset("conj adjoint mH H".split())
 """Views of complex numbers as their conjugates."""
 _RETYPING: Final = frozenset("view view_as_real view_as_complex real".split())
 """Views as another dtype, which begin where their tensor does."""
+_BY_SIZES: Final = frozenset({"broadcast_tensors", "sum_to_size"})
+"""Operators whose sizes decide whether they return the tensor itself. It does so only for a program that
+compares objects: the paths of all others remain alike, and can be exported as one graph.
+"""
 _EACH: Final = frozenset({"meshgrid", "broadcast_tensors"})
 """Operators of several tensors; each result lies in the memory of the corresponding argument."""
 _RETURNING: Final = _PERHAPS | _EACH | _GIVEN_BACK
@@ -461,11 +465,12 @@ def _lies_in(
     if (memory := part.run.memory_of(source)) is None:
         return part
     view = ViewMemory(memory, before, node, place, values, part.run.generator.at_least)
-    if view.is_the_object and isinstance(source, SymbolicTensor):
+    same = view.is_the_object
+    if same and isinstance(source, SymbolicTensor) and node.op not in _BY_SIZES:
         return source
     perhaps = view.may_be_the_object
     if perhaps is not False and may_be_compared(source, type(part.run).run.__code__):
-        if perhaps is True:
+        if same is None and perhaps is True:
             part.run.give_up(f"whether {node.op} returns the very tensor that it is given is not known")
         if part.run.truth(perhaps) and isinstance(source, SymbolicTensor):
             return source
