@@ -428,7 +428,7 @@ def _has_range(named: Named) -> bool:
     """Returns whether the range of a histogram is given, by two numbers or by its edges, so that it is not
     that of the elements, which has to be finite.
     """
-    ends, bins = [named.get(name) or 0 for name in ("min", "max")], named.get("bins")
+    ends, bins = [named.get(name, 0) for name in ("min", "max")], named.get("bins")
     edges = bins[0] if isinstance(bins, tuple) and bins else bins
     given = all(isinstance(end, int | float) for end in ends) and ends[0] != ends[1]
     return given or named.get("range") is not None or isinstance(edges, Tensor)
