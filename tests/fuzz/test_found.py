@@ -11,6 +11,14 @@ from benchmarks.fuzz.program import Program, Sizes
 
 MIXED = "F.conv1d(x.long(), torch.ones(5, 3, 3), {bias}, padding=1)"
 FOUND: dict[str, tuple[str, str, Sizes]] = {
+    "the least elements along a dim that sizes decide": (
+        "x.new_zeros(x.shape[1], len(x)).aminmax(dim=x.shape[1] - 3)[0]",
+        "x: float32[a, b]", {"a": 2, "b": 3},
+    ),
+    "a sum of choices among no indices": (
+        "F.embedding(((x > 0).nonzero()[:, 0].half() + 1).long().sum(0) >> 1, torch.ones(7, 2))",
+        "x: float32[a]", {"a": 1},
+    ),
     "a shape without dims, as the size of a new tensor": (
         "x.new(x.squeeze(0).shape)", "x: float32[a]", {"a": 1},
     ),

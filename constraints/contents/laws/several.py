@@ -121,6 +121,12 @@ def _unique(call: NamedCall) -> Iterable[Elements | Pieces]:
     yield from (occurrences,) if len(others) == 1 and only_counts else (indices, occurrences)[: len(others)]
 
 
+def _extremes(call: NamedCall) -> Iterable[Elements | Pieces]:
+    """Yields the least elements, and the greatest."""
+    for part, greatest in zip(call.result, (False, True), strict=True):
+        yield extreme_of(greatest)(replace(call, result=part))
+
+
 SEVERAL: Mapping[str, Callable[[NamedCall], Iterable[Elements | Pieces]]] = {
     "meshgrid": _meshed,
     "broadcast_tensors": _together,
@@ -137,7 +143,7 @@ SEVERAL: Mapping[str, Callable[[NamedCall], Iterable[Elements | Pieces]]] = {
     "cummin": _with_indices(sorted_size, some_of_them, all_occur=False),
     "max": _with_indices(sorted_size, extreme_of(greatest=True), all_occur=False),
     "min": _with_indices(sorted_size, extreme_of(greatest=False), all_occur=False),
-    "aminmax": lambda call: (extreme_of(greatest=False)(call), extreme_of(greatest=True)(call)),
+    "aminmax": _extremes,
     **dict.fromkeys(
         "unique unique2 _unique2 unique_consecutive _unique_consecutive unique_dim".split(), _unique
     ),

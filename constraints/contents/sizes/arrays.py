@@ -246,11 +246,13 @@ class ArrayCall(TensorCall):
         """Returns the sums of numbers that the data choose freely from a range: all sums between the least
         and the greatest; of no numbers it is 0.
         """
-        if not array.numbers and not self.is_counted():
+        if self.is_counted():
+            raise NotComputed
+        if not array.numbers:
             return self.made_of([0])
         least, most, count = int(min(array.numbers)), int(max(array.numbers)), math.prod(array.shape)
         every = {*array.numbers} == {*range(least, most + 1)}
-        if array.alike is not Sameness.FREE or not every or self.is_counted():
+        if array.alike is not Sameness.FREE or not every:
             raise NotComputed
         if count * (most - least) > self.arrays.left:
             raise NotComputed
