@@ -1059,7 +1059,7 @@ class Generator:
         """Returns a key that calls share whose answers can only be the same, where rules ask nothing else."""
         key = call.op, self.given, *call.named, *map(exactly, call.named.values())
         if self.known.made:
-            key += self.known.origins(tensors(tuple(map(call.named.get, call.shaped))))
+            key += self.known.origins([*tensors(tuple(map(call.named.get, call.shaped)))])
         return key
 
     def _answer(self, call: _Call) -> Value:
@@ -1093,7 +1093,9 @@ class Generator:
         """Returns an equal value of its own identity, made by the same call."""
         copies, made = anew(value), self.known.made
         if made:
-            for tensor, copy in zip(tensors(value), tensors(copies), strict=True):
+            alone = type(value) is Tensor
+            pairs = ((value, copies),) if alone else zip(tensors(value), tensors(copies), strict=True)
+            for tensor, copy in pairs:
                 if id(tensor) in made:
                     made[id(copy)] = copy, made[id(tensor)][1]
         return copies

@@ -6,7 +6,7 @@ the same calls: a transformer in each of its layers, a recorder on each path up 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -56,11 +56,11 @@ class Known:
             found = self._after[learnt] = Known(self)
         return found
 
-    def origins(self, operands: Iterable[Value]) -> tuple[int, ...]:
+    def origins(self, operands: Sequence[Value]) -> tuple[int, ...]:
         """Returns a key of the calls that made those of the operands whose layout is open: equal tensors with
-        equal origins have the same layout in every case of sizes.
+        equal origins have the same layout in every case of sizes. It is empty where no call has made any.
         """
-        if not (made := self.made):
+        if not (made := self.made) or made.keys().isdisjoint(map(id, operands)):
             return ()
         loose = [t for t in operands if type(t) is Tensor and t.layout in LOOSE]
         return tuple([id(made.get(id(t), _GIVEN)[1]) for t in loose]) if loose else ()

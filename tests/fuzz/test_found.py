@@ -15,6 +15,10 @@ FOUND: dict[str, tuple[str, str, Sizes]] = {
         "x.new_zeros(x.shape[1], len(x)).aminmax(dim=x.shape[1] - 3)[0]",
         "x: float32[a, b]", {"a": 2, "b": 3},
     ),
+    "indices among which there are none": (
+        "torch.ones(6)[(x.topk(1).indices[1:, None] * x.shape[0] + torch.arange(x.shape[0])).flatten()]",
+        "x: float32[a]", {"a": 2},
+    ),
     "a sum of choices among no indices": (
         "F.embedding(((x > 0).nonzero()[:, 0].half() + 1).long().sum(0) >> 1, torch.ones(7, 2))",
         "x: float32[a]", {"a": 1},

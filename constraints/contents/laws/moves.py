@@ -126,9 +126,8 @@ def some_of_them(call: NamedCall) -> Elements | Pieces:
 
 def some(pieces: Pieces) -> Pieces:
     loose = shuffled(pieces, None)
-    (first, *others) = loose.pieces
-    if first.term is not None and not first.indices and not others:
-        return loose  # all are the same
+    if len(loose.pieces) < 2 and all(p.term is not None and not p.indices for p in loose.pieces):
+        return loose  # all are the same, or there are none
     return replace(loose, pieces=tuple(replace(p, attained=False) for p in loose.pieces))
 
 
