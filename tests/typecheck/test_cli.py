@@ -205,6 +205,8 @@ def test_an_operator_without_a_rule_is_unknown(models: Path, capsys: pytest.Capt
 @pytest.mark.parametrize("arguments, part", [
     ((), "required"),
     (("frobnicate",), "invalid choice"),
+    (("chek", "models.py:same"), "did you mean 'check'?"),
+    (("check", "models.py:same", "--input", "x", "y"), "take one value each time"),
     (("check", "models.py:same", "--budget", "soon"), "seconds"),
     (("check", "models.py:same", "--budget", "-1"), "seconds"),
     (("check", "models.py:same", "--format", "xml"), "invalid choice"),

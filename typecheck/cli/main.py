@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Final
 
-from ...constraints.ir.spec_text import SpecError
+from ...constraints.ir.spec_text import SpecError, suggestion
 from ..checking.target import TargetError
 from .common import BAD_INPUT, INTERRUPTED
 from .errors import told
@@ -27,7 +27,7 @@ COMMANDS: Final = (
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command; returns its exit code."""
     given = sys.argv[1:] if arguments is None else [*arguments]
-    options = _parser(given[0] if given else "").parse_args(given)
+    options = _parsed(given)
     try:
         code: int = options.run(options)
         sys.stdout.flush()
@@ -47,6 +47,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _interrupted() -> int:
     print("anyshape: interrupted; nothing was decided", file=sys.stderr)
     return INTERRUPTED
+
+
+def _parsed(given: list[str]) -> argparse.Namespace:
+    """Returns the options of a command. Exits with code 2 and a message where the arguments are none."""
+    called = given[0] if given else ""
+    parser = _parser(called)
+    if called not in COMMANDS and not called.startswith("-") and (hint := suggestion(called, COMMANDS)):
+        parser.error(f"there is no command {called!r}: {hint}")
+    options, rest = parser.parse_known_args(given)
+    if rest:
+        hint = "" if rest[0].startswith("-") else " (options such as --input take one value each time)"
+        parser.error(f"unrecognized arguments: {' '.join(rest)}{hint}")
+    return options
 
 
 def _parser(called: str = "") -> argparse.ArgumentParser:
