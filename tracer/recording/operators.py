@@ -6,6 +6,7 @@ A call whose rule has answered before is repeated. Any other one goes through `_
 from __future__ import annotations
 
 import functools
+import numbers
 import re
 import time
 import warnings
@@ -54,6 +55,8 @@ _WHERE = torch.Tensor.where
 _TENSOR_TYPE: Final = re.compile(r"torch\.((cuda|xpu|sparse)\.)?\w*Tensor")
 _ACCESS = frozenset({"__get__", "__set__", "__delete__"})
 """The names of functions that read, write and delete attributes."""
+_COMPARABLE: Final = torch.Tensor, numbers.Number, torch.SymInt, torch.SymFloat, torch.SymBool
+"""Types of what a tensor is compared with, element by element, by `==`."""
 _MAKES_TENSORS = frozenset("add div divide floor_divide mul multiply sub subtract true_divide".split())
 _COMING = Node("", (), (), Origin())
 """A placeholder for a node to come."""
@@ -154,6 +157,8 @@ class Operators(WritingRun):
         question = QUESTIONS.get(name) or listed.QUESTIONS.get(name)
         if question is not None and args and isinstance(args[0], SymbolicTensor):
             return question(self, *args, **kwargs)
+        if name == "__eq__" and not isinstance(args[1], _COMPARABLE):
+            return NotImplemented  # torch has no such comparison: Python tells whether they are one object
         if func is _WHERE:  # its tensor is not the condition
             args, kwargs = (), {**dict(zip(("input", "condition", "other"), args, strict=False)), **kwargs}
         if name in _MAKES_TENSORS and not _tensor_among(args, kwargs):
@@ -447,7 +452,7 @@ def _spelled(func: Any) -> tuple[str, bool]:
     """Returns the spelling of the operator of a torch function, and whether a call of it is special."""
     name, spelling = _name_of(func)
     asks = name in QUESTIONS or name in listed.QUESTIONS or name == "requires_grad_"
-    makes = name in _MAKES_TENSORS or func is _WHERE
+    makes = name in _MAKES_TENSORS or func is _WHERE or name == "__eq__"
     return spelling, asks or makes or name in _ACCESS or isinstance(func, OpOverload)
 
 

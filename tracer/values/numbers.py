@@ -277,8 +277,8 @@ class Size(torch.SymInt):
     __floordiv__, __rfloordiv__ = _arithmetic(lambda a, b: a // b, divides=True)
     __mod__, __rmod__ = _arithmetic(lambda a, b: a % b, divides=True)
 
-    __eq__ = _comparison(logic.eq, lambda a, b: a == b, False)
-    __ne__ = _comparison(logic.ne, lambda a, b: a != b, True)
+    __eq__ = _comparison(logic.eq, lambda a, b: a == b, NotImplemented)
+    __ne__ = _comparison(logic.ne, lambda a, b: a != b, NotImplemented)
     __lt__ = _comparison(logic.lt, lambda a, b: a < b, NotImplemented)
     __le__ = _comparison(logic.le, lambda a, b: a <= b, NotImplemented)
     __gt__ = _comparison(logic.gt, lambda a, b: a > b, NotImplemented)
