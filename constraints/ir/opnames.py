@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 # synonym -> canonical name; torch documents each left one as an alias of the right one, or both share one law
 # of shapes.
@@ -128,6 +128,18 @@ ATEN_ONLY = MappingProxyType(
     }
 )
 """Operators of ATen whose arguments or results differ from Python's function of the same name."""
+
+class Default(NamedTuple):
+    """An argument that a call may leave out: how many precede it, its name, and its value then."""
+
+    place: int
+    name: str
+    value: object
+
+
+ATEN_DEFAULTS = MappingProxyType({"group_norm": Default(5, "cudnn_enabled", True)})
+"""Arguments by which rules tell operators of ATen from Python's function of the same name, which checks more.
+"""
 
 SIZES = MappingProxyType(
     {

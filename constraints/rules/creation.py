@@ -128,7 +128,7 @@ def new_empty_strided(
     return Tensor(result.shape, dtype or input.dtype, result.layout)
 
 
-def new_tensor(c: Context, input: Tensor, data: Value, dtype: str | None = None) -> Tensor:
+def new_tensor(c: Context, input: Tensor, data: Value, *, dtype: str | None = None) -> Tensor:
     """`tensor(data)`, of the dtype of the input"""
     return tensor(c, data, dtype or input.dtype)
 
@@ -150,8 +150,15 @@ def randint_like(
     c: Context, input: Tensor, *bounds: Any, low: Any = 0, high: Any = None, dtype: str | None = None,
     memory_format: str | None = None,
 ) -> Tensor:
-    """`randint_like(input, high)` and `(input, low, high)`: `[*n] -> [*n]`, of low <= numbers < high"""
-    randint(c, *bounds, low=low, high=high, size=())
+    """`randint_like(input, high)` and `(input, low, high)`: `[*n] -> [*n]`, of low <= numbers < high
+
+    High may be an element of a tensor without dims.
+    """
+    drawn = [bound for bound in (*bounds, high) if isinstance(bound, Tensor)]
+    for bound in drawn:
+        rank_is(c, bound, "the end of the range of randint_like", 0)
+    if not drawn:
+        randint(c, *bounds, low=low, high=high, size=())
     return like(c, input, dtype, memory_format)
 
 

@@ -283,6 +283,8 @@ def split_dim(name: str, at: int, least: int) -> Callable[..., tuple[Tensor, ...
             c.refuse(f"{name} takes a tensor of rank {least} or more, not {input}")
         dim = min(at, input.rank - 1)
         by = (indices_or_sections, *more) if more else indices_or_sections
+        if more and not all(isinstance(n, int | Term) for n in by):
+            c.refuse(f"{name} takes a number of pieces, or indices, not {text(by)}", TypeError)
         if isinstance(by, int | Term):
             if by == 0:
                 c.refuse(f"{name} into 0 pieces")

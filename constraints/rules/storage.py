@@ -58,6 +58,8 @@ def new(c: Context, input: Tensor, *size: Dim | tuple[Any, ...] | Tensor) -> Ten
     """
     if not size:
         return Tensor((0,), input.dtype)
+    if len(size) > 1 and any(isinstance(n, Tensor) for n in size):
+        c.refuse("new takes sizes, or one tensor", TypeError)
     if isinstance(size[0], Tensor):
         same_dtype(c, "new", input, size[0])
         return size[0]

@@ -11,6 +11,8 @@ from torch import Tensor, arange, eye
 from torch import distributions as D
 
 from anyshape import check
+from anyshape.constraints.contents.outcomes import singular
+from anyshape.constraints.rules.reach import POINTWISE
 
 
 def written(x: Tensor) -> Tensor:
@@ -120,6 +122,14 @@ def rows_of_a_convolution(x: Tensor) -> Tensor:
     lambda x: F.linear(x[:, None], x[:, None]).inverse(),
     lambda x: torch.cdist(x[:1, None], x[:1, None]).inverse(),
     lambda x: (x[:1, None] - x[None, :1]).inverse(),
+    lambda x: torch.where(x[:, None] > 0, x[:, None], x).inverse(),
+    lambda x: torch.where(x > 0, x[:, None], x).inverse(),
+    lambda x: torch.maximum(x[:, None], x[:1]).inverse(),
+    lambda x: torch.addcmul(x, x[:, None], x).inverse(),
+    lambda x: torch.copysign(x[:, None], x).inverse(),
+    lambda x: x.masked_fill(x[:, None] > 0, 2.0).inverse(),
+    lambda x: x.expand(len(x), -1).sin().inverse(),
+    lambda x: x.expand(len(x), -1).reciprocal().hypot(x).inverse(),
 ])  # fmt: skip
 def test_matrices_that_are_singular_whatever_the_data(target: Callable[[Tensor], object]) -> None:
     report = check(target, "x: [n]", "n >= 3", replay=False)
@@ -138,3 +148,12 @@ def test_matrices_that_are_singular_whatever_the_data(target: Callable[[Tensor],
 ])  # fmt: skip
 def test_matrices_that_are_regular_for_some_data(target: Callable[[Tensor], object], inputs: str) -> None:
     assert check(target, inputs, replay=False).verdict == "proved"
+
+
+def test_every_operator_by_elements_is_known_to_keep_rows_alike() -> None:
+    others = """
+        rand_like randn_like randint_like dropout alpha_dropout native_dropout bernoulli poisson normal
+        binomial rrelu zeros_like ones_like full_like empty_like broadcast_tensors dist allclose
+        requires_grad_ fill zero detach_copy
+    """
+    assert POINTWISE - singular._ELEMENTWISE <= {*others.split()}

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import sys
 from collections.abc import Callable
-from types import ModuleType
+from types import BuiltinFunctionType, ModuleType
 from typing import Any, Final
 
 import torch
@@ -18,6 +19,7 @@ from torch._ops import HigherOrderOperator as HigherOrderOperator
 from torch._ops import OpOverload as OpOverload
 from torch._ops import OpOverloadPacket as OpOverloadPacket
 
+from ...constraints.ir.opnames import ATEN_DEFAULTS, Default
 from ...constraints.ir.release import release_of
 
 INSTALLED: Final = release_of(torch.__version__)
@@ -53,6 +55,23 @@ def qualified_name(function: Any) -> str:
     """The name of a packet of overloads with its namespace; "" of all else."""
     name: str = getattr(function, "_qualified_op_name", "")
     return name
+
+
+@functools.cache
+def default_of(function: Any) -> Default | None:
+    """Returns the argument by whose default an operator, or a function in C++, differs from Python's function
+    of the same name. Losses in C++ reduce nothing unless they are told to, whatever their schema says.
+    """
+    if isinstance(function, OpOverload | OpOverloadPacket):
+        name = function._schema.name if isinstance(function, OpOverload) else qualified_name(function)
+        return ATEN_DEFAULTS.get(name.removeprefix("aten::"))
+    if type(function) is not BuiltinFunctionType:
+        return None
+    schemas = torch._C._jit_get_schemas_for_operator(f"aten::{function.__name__}")
+    names = [[argument.name for argument in schema.arguments] for schema in schemas]
+    places = (listed.index("reduction") for listed in names if "reduction" in listed)
+    of_loss = next((Default(place, "reduction", 0) for place in places), None)
+    return of_loss or ATEN_DEFAULTS.get(function.__name__)
 
 
 def home_of(function: Any) -> str:

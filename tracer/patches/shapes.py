@@ -43,6 +43,8 @@ def _by_rule(shapes: list[tuple[Any, ...]]) -> Sizes | None:
     dims = [dim for n in sizes if (dim := dim_of(n)) is not None]
     if run is None or len(dims) < len(sizes) or not run.certain(all_of(ge(dim, 0) for dim in dims)):
         return None
+    if len(shapes) == 1:
+        return Sizes(shapes[0])
     return Sizes(run.operator("broadcast_shapes", tuple(shapes), {}))
 
 

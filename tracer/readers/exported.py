@@ -15,7 +15,7 @@ from math import inf
 from typing import Final, TypeAlias
 
 from ...constraints.ir.language import Constraint, Dyn, Dynamic, Layout, Plain, Shape, Tensor, Value, tensors
-from ...constraints.ir.opnames import canonical
+from ...constraints.ir.opnames import ATEN_DEFAULTS, canonical
 from ...constraints.ir.program import Argument, Input, Node, Origin, Program, Ref
 from ...constraints.ir.release import Release
 from ...constraints.ir.spec import Declared, InputPath, Spec
@@ -257,10 +257,13 @@ class _Builder:
     def _node(
         self, call: ExportedCall, graph: ExportedGraph, names: dict[str, Argument], autocast: bool
     ) -> None:
-        arguments = tuple(_arguments(call, names))
+        op, arguments = canonical(call.target), tuple(_arguments(call, names))
+        default = ATEN_DEFAULTS.get(op) if call.target.startswith("torch.ops.aten.") else None
+        if default is not None and len(arguments) <= default.place and default.name not in dict(arguments):
+            arguments += ((default.name, default.value),)
         results = tuple(self.new() for _ in call.results)
         where = self.origin(call)
-        self.nodes.append(Node(canonical(call.target), arguments, results, where, self.under))
+        self.nodes.append(Node(op, arguments, results, where, self.under))
         for name, id in zip(call.results, results, strict=True):
             if name:
                 if name in graph.types:

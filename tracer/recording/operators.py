@@ -28,7 +28,7 @@ from ...constraints.terms.dims import Term
 from ..bytecode.origins import caller, here
 from ..bytecode.spread import Spread
 from ..host.interpreter import shows_warnings
-from ..host.operators import OpOverload, declared_results, qualified_name, schema_of
+from ..host.operators import OpOverload, declared_results, default_of, qualified_name, schema_of
 from ..patches import autocast
 from ..values import listed
 from ..values.numbers import Size
@@ -141,7 +141,9 @@ class Operators(WritingRun):
 
     def _require_type(self, given: Any) -> None:
         """Requires that a text names a type of tensors, and refuses Python's own types: `x.type(float)`."""
-        if type(given) is type or (type(given) is str and _TENSOR_TYPE.fullmatch(given) is None):
+        if not isinstance(given, str | type | torch.dtype | None):
+            self.require(False, "dtype must be a type, a text or a dtype", TypeError)
+        elif type(given) is type or (type(given) is str and _TENSOR_TYPE.fullmatch(given) is None):
             self.require(False, f"invalid type: {getattr(given, '__name__', given)!r}", ValueError)
 
     def _special(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -149,7 +151,10 @@ class Operators(WritingRun):
         name, spelling = _name_of(func)
         if name in _ACCESS:
             return self._attribute(name, func.__self__.__name__, args)
-        if isinstance(func, OpOverload):
+        default = default_of(func)
+        if default is not None and len(args) <= default.place:
+            kwargs = {default.name: default.value, **kwargs}
+        if default is not None or isinstance(func, OpOverload):
             return self.operator(spelling, args, kwargs, func)
         if name == "requires_grad_":
             (requires,) = args[1:] or kwargs.values() or (True,)
@@ -453,7 +458,8 @@ def _spelled(func: Any) -> tuple[str, bool]:
     name, spelling = _name_of(func)
     asks = name in QUESTIONS or name in listed.QUESTIONS or name == "requires_grad_"
     makes = name in _MAKES_TENSORS or func is _WHERE or name == "__eq__"
-    return spelling, asks or makes or name in _ACCESS or isinstance(func, OpOverload)
+    is_overload = isinstance(func, OpOverload) or default_of(func) is not None
+    return spelling, asks or makes or is_overload or name in _ACCESS
 
 
 def _name_of(func: Any) -> tuple[str, str]:

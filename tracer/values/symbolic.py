@@ -452,6 +452,9 @@ class SymbolicTensor(torch.Tensor):
         """Returns another tensor of torch's own type in this memory; another type is not followed."""
         if cls is torch.Tensor:
             return self.run.operator("alias", (self,), {})
+        if not isinstance(cls, type):
+            self.run.require(False, f"cls must be a type (got {cls.__class__.__name__})", TypeError)
+            return self
         return self.run.give_up(f"a tensor becomes one of type {cls.__name__}")
 
     @classmethod
@@ -879,7 +882,7 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
     "is_conj": lambda run, x: x.dtype.is_complex and has_turned_signs(run, x),
     "is_neg": lambda run, x: not x.dtype.is_complex and has_turned_signs(run, x),
     "has_names": lambda run, x: False,
-    "is_pinned": lambda run, x: False,
+    "is_pinned": lambda run, x, device=None: False,
     "is_shared": lambda run, x: False,
     "requires_grad_": requires_grad,
     "retain_grad": retain_gradient,

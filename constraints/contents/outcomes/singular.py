@@ -14,14 +14,40 @@ from ...terms.formula import Formula, all_of, any_of, ge, lt
 from .constancy import Made
 from .dataless import STRETCHING, Dataless
 
-_EACH: Final = frozenset(
+_ELEMENTWISE: Final = frozenset(
     """
-    abs add clamp clone contiguous detach div double exp float log mul neg permute pow relu sigmoid sqrt
-    square sub t tanh to transpose unsqueeze mT mH T adjoint getitem slice narrow sum mean norm
+    _conj _conj_physical _to_copy abs acos acosh add addcdiv addcmul alias alias_copy angle asin asinh
+    atan atan2 atanh bfloat16 bitwise_and bitwise_not bitwise_or bitwise_xor bool byte cdouble ceil celu
+    cfloat chalf char clamp clamp_max clamp_min clone complex conj conj_physical contiguous copy
+    copysign cos cosh cpu deg2rad detach digamma div double elu elu_backward eq erf erfc erfinv exp exp2
+    expm1 float float_power floor floor_divide fmax fmin fmod frac frexp gcd ge gelu gt half hardshrink
+    hardshrink_backward hardsigmoid hardsigmoid_backward hardswish hardswish_backward hardtanh
+    hardtanh_backward heaviside hypot i0 igamma igammac imag int isclose isfinite isinf isnan isneginf
+    isposinf isreal lcm ldexp le leaky_relu leaky_relu_backward lerp lgamma lift_fresh lift_fresh_copy
+    log log10 log1p log2 log_sigmoid_forward logaddexp logaddexp2 logical_and logical_not logical_or
+    logical_xor logit logit_backward logsigmoid long lshift lt masked_fill maximum minimum mish mul
+    mvlgamma nan_to_num ne neg nextafter polar polygamma positive pow rad2deg rdiv real reciprocal relu
+    relu6 remainder resolve_conj resolve_neg rfloordiv round rpow rremainder rshift rsqrt rsub selu sgn
+    short sigmoid sigmoid_backward sign signbit silu silu_backward sin sinc sinh softplus
+    softplus_backward softshrink softshrink_backward softsign special_airy_ai special_bessel_j0
+    special_bessel_j1 special_bessel_y0 special_bessel_y1 special_chebyshev_polynomial_t
+    special_chebyshev_polynomial_u special_chebyshev_polynomial_v special_chebyshev_polynomial_w
+    special_entr special_erfcx special_hermite_polynomial_h special_hermite_polynomial_he special_i0e
+    special_i1 special_i1e special_laguerre_polynomial_l special_legendre_polynomial_p special_log_ndtr
+    special_modified_bessel_i0 special_modified_bessel_i1 special_modified_bessel_k0
+    special_modified_bessel_k1 special_ndtr special_ndtri special_scaled_modified_bessel_k0
+    special_scaled_modified_bessel_k1 special_shifted_chebyshev_polynomial_t
+    special_shifted_chebyshev_polynomial_u special_shifted_chebyshev_polynomial_v
+    special_shifted_chebyshev_polynomial_w special_spherical_bessel_j0 special_xlog1py special_zeta sqrt
+    square sub tan tanh tanh_backward tanhshrink threshold threshold_backward to trunc type where xlogy
     """.split()
 )
-"""Operators that compute each element from one element of each operand, so that rows that are alike stay
-alike. A part of a singular matrix may be regular; the two cases are not distinguished.
+"""Operators that compute each element from one element of each operand."""
+_EACH: Final = _ELEMENTWISE | frozenset(
+    "T adjoint getitem mH mT mean narrow norm permute slice sum t transpose unsqueeze".split()
+)
+"""Those, and others whose rows are alike where those of their operand are. A part of a singular matrix may be
+regular; the two cases are not distinguished.
 """
 _COPYING: Final = STRETCHING | frozenset("repeat tile repeat_interleave".split())
 _PRODUCTS: Final = frozenset("matmul mm bmm".split())
