@@ -136,6 +136,10 @@ class SizeRange(Lazy):
         inside = all_of((ge(at, low), lt(at, high)) if by > 0 else (le(at, low), lt(high, at)))
         return self.run.truth(all_of((inside, divides(by, at - low))))
 
+    def __repr__(self) -> str:
+        by = "" if self.bounds[2] == 1 else f", {self.step}"
+        return f"range({self.start}, {self.stop}{by})"
+
     @hands_on
     def index(self, value: Any) -> Any:
         if value not in self:
