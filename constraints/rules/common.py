@@ -215,6 +215,8 @@ def channels_innermost(c: Context, input: Tensor) -> bool | None:
     does not count as one with its channels innermost.
     """
     strides = strides_of(input)
+    if input.layout is Layout.ROW_MAJOR and c.at_least(input.shape[1], 2):
+        return False if any(c.at_least(n, 2) for n in input.shape[2:]) else None
     if strides is None:
         return None
     known, least, lone = True, 0, True

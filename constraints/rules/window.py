@@ -14,9 +14,22 @@ from ..engine.generate import RuleFunction
 from ..ir.language import Context, Layout, Shape, Span, Tensor, product
 from ..terms.dims import Dim, ceildiv, maximum, minimum
 from ..terms.formula import Formula, all_of, any_of, divides, eq, ge, gt, le, lt, ne, negate
-from .common import ABSENT, axis, category, counted, like_input, rank_is, same_dim, strides_of
+from .common import (
+    ABSENT,
+    axis,
+    category,
+    channels_innermost,
+    channels_last,
+    contiguous_strides,
+    counted,
+    like_input,
+    rank_is,
+    same_dim,
+    strides_of,
+)
 from .elementwise import same_dtype
 from .rounding import scaled
+from .strides import copied_if_needed, laid_out, unsqueezed
 
 PerAxis = Any
 """A value for every spatial axis, or a tuple with one for each."""
@@ -218,10 +231,28 @@ def _of_empty_weight(c: Context, batch: Shape) -> type[Exception]:
 
 
 def _conv_layout(c: Context, input: Tensor, weight: Tensor, shape: Shape) -> Layout | Shape:
-    """Convolutions follow the layout of input and weight; in one dimension they copy the input first."""
-    if weight.layout is not Layout.CONTIGUOUS:
+    """Convolutions put the channels innermost if input or weight suggests so, else the result is contiguous.
+
+    An input of one dimension is made contiguous, and with its weight seen as an image of height 1. A volume
+    is not sure to have its channels innermost unless oneDNN computes it.
+    """
+    batched, vectors = input.rank == weight.rank, weight.rank == 3
+    if not batched:
+        input, shape = unsqueezed(input, 0), (1, *shape)
+    if vectors:
+        input, weight = unsqueezed(copied_if_needed(c, input), 2), unsqueezed(weight, 2)
+        shape = (*shape[:2], 1, shape[2])
+    suggest = [channels_innermost(c, tensor) for tensor in (input, weight)]
+    if True not in suggest and None in suggest:
         return Layout.UNKNOWN
-    return Layout.CONTIGUOUS if weight.rank == 3 else like_input(c, input, shape, input.rank == weight.rank)
+    if True not in suggest:
+        strides = contiguous_strides(shape)
+    elif input.rank == 4 or (input.dtype == "float32" and c.at_least(shape[0], 2)):
+        strides = channels_last(shape)
+    else:
+        return Layout.UNKNOWN
+    kept = [i for i in range(len(shape)) if not (i == 0 and not batched) and not (i == 2 and vectors)]
+    return laid_out(tuple(shape[i] for i in kept), tuple(strides[i] for i in kept))
 
 
 def conv_transpose(spatial: int) -> RuleFunction:

@@ -44,6 +44,8 @@ _SAME_START: Final = frozenset(
     """
     alias detach view view_as expand expand_as broadcast_to permute transpose t T mT H mH adjoint movedim
     moveaxis swapaxes swapdims squeeze unsqueeze unflatten unfold atleast_1d atleast_2d atleast_3d
+    prims::broadcast_in_dim prims::collapse_view prims::conj prims::copy_to prims::split_dim prims::squeeze
+    prims::transpose prims::view_of prims::view_of_dtype
     """.split()
 )
 _PERHAPS: Final = CONVERSIONS.keys() | frozenset(
@@ -55,7 +57,7 @@ _PERHAPS: Final = CONVERSIONS.keys() | frozenset(
 )
 """Operators that return the tensor itself, or a view of it, if it already has the requested form."""
 SHAPING: Final = frozenset("reshape reshape_as flatten ravel".split())
-_REARRANGING: Final = SHAPING | {"view", "view_as", "unflatten"}
+_REARRANGING: Final = SHAPING | {"view", "view_as", "unflatten", "prims::split_dim", "prims::collapse_view"}
 """Views in another shape."""
 _CONVERTING: Final = CONVERSIONS.keys() | frozenset("to type type_as as_tensor asarray".split())
 _DROPPING: Final = frozenset(
@@ -75,7 +77,10 @@ _SPLIT_ALONG: Final[Mapping[str, Callable[[Tensor], int]]] = {
 """The dims that operators without a parameter for it split along."""
 _WITHIN: Final = frozenset("select narrow slice getitem".split())
 _ANYWHERE: Final = frozenset(
-    "as_strided as_strided_ diagonal real imag view_as_real view_as_complex".split()
+    """
+    as_strided as_strided_ diagonal real imag view_as_real view_as_complex
+    prims::as_strided prims::imag prims::real
+    """.split()
 )
 _SEVERAL: Final = frozenset("split split_with_sizes chunk unbind".split())
 """Operators that return several views at once, none of which is written into while gradients are on. The
@@ -105,7 +110,10 @@ VIEWS: Final = _SAME_START | _PERHAPS | _PARTS | _WITHIN | _ANYWHERE | _EACH | {
 """Operators whose results lie in the memory of their first argument, or of one argument each."""
 _EXPANDING: Final = frozenset("expand expand_as broadcast_to broadcast_tensors".split())
 _SPREADING: Final = _EACH | frozenset(
-    "expand expand_as broadcast_to unfold as_strided as_strided_ einsum".split()
+    """
+    expand expand_as broadcast_to unfold as_strided as_strided_ einsum
+    prims::as_strided prims::broadcast_in_dim
+    """.split()
 )
 """Views that may have several elements at one place, though the elements of the tensor have a place each."""
 
