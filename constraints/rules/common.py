@@ -197,7 +197,7 @@ def like_input(c: Context, input: Tensor, shape: Shape, batched: bool = True) ->
     """
     if input.layout is Layout.CONTIGUOUS or strides_of(input) == contiguous_strides(input.shape):
         return Layout.CONTIGUOUS
-    if input.rank not in (4, 5) and is_contiguous(input):
+    if input.rank < 4 or (input.rank > 5 and is_contiguous(input)):
         return Layout.CONTIGUOUS
     if not batched or len(shape) not in (4, 5) or input.rank != len(shape):
         return Layout.UNKNOWN
