@@ -674,7 +674,7 @@ def polygamma(c: Context, n: Value, input: Value) -> Tensor:
 
 def mvlgamma(c: Context, input: Tensor, p: Value) -> Tensor:
     """[*a] -> [*a], the sum of p pointwise results"""
-    return Tensor(input.shape, apply_law(c, "xf=x", input.dtype, "mvlgamma"), Layout.UNKNOWN)
+    return Tensor(input.shape, apply_law(c, "xf=x", input.dtype, "mvlgamma"))
 
 
 def frexp(c: Context, input: Tensor) -> tuple[Tensor, Tensor]:
@@ -693,7 +693,7 @@ def isin(
     shape = elements.shape if isinstance(elements, Tensor) else ()
     if isinstance(test_elements, Tensor) and not is_flat(test_elements):
         require_flat(c, test_elements, unless=negate(_few(c, test_elements.numel, product(shape))))
-    return Tensor(shape, "bool", Layout.UNKNOWN)
+    return Tensor(shape, "bool")
 
 
 def _few(c: Context, m: Dim, n: Dim) -> Formula:
