@@ -78,7 +78,7 @@ _SPLIT_ALONG: Final[Mapping[str, Callable[[Tensor], int]]] = {
 _WITHIN: Final = frozenset("select narrow slice getitem".split())
 _ANYWHERE: Final = frozenset(
     """
-    as_strided as_strided_ diagonal real imag view_as_real view_as_complex
+    as_strided as_strided_ diagonal linalg_diagonal real imag view_as_real view_as_complex
     prims::as_strided prims::imag prims::real
     """.split()
 )
