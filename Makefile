@@ -35,6 +35,7 @@ lint: .venv/installed-dev build/typing build/namespace ## ruff, mypy, import-lin
 # `ORACLE="--op add --jobs 1"` passes options on.
 oracle: .venv/installed-dev ## compare the rules with torch's own samples
 	$(BIN)/python tests/oracle/run.py $(ORACLE)
+	$(BIN)/python tests/oracle/run.py --layouts $(ORACLE)
 
 coverage: .venv/installed-dev ## compare all rules with torch's samples, and write docs/coverage.md
 	$(BIN)/python tests/oracle/run.py --write

@@ -197,7 +197,7 @@ def like_input(c: Context, input: Tensor, shape: Shape, batched: bool = True) ->
     """
     if input.layout is Layout.CONTIGUOUS or strides_of(input) == contiguous_strides(input.shape):
         return Layout.CONTIGUOUS
-    if input.rank not in (4, 5) and is_contiguous(input):
+    if input.rank < 4 or (input.rank > 5 and is_contiguous(input)):
         return Layout.CONTIGUOUS
     if not batched or len(shape) not in (4, 5) or input.rank != len(shape):
         return Layout.UNKNOWN
@@ -215,6 +215,8 @@ def channels_innermost(c: Context, input: Tensor) -> bool | None:
     does not count as one with its channels innermost.
     """
     strides = strides_of(input)
+    if input.layout is Layout.ROW_MAJOR and c.at_least(input.shape[1], 2):
+        return False if any(c.at_least(n, 2) for n in input.shape[2:]) else None
     if strides is None:
         return None
     known, least, lone = True, 0, True

@@ -21,7 +21,7 @@ from ..engine.memory import dense as lies_dense
 from ..engine.memory import is_contiguous
 from ..ir.language import Context, Dyn, Layout, Number, Shape, Tensor, Value, product
 from ..terms.dims import Dim, Term
-from ..terms.formula import Formula, all_of, any_of, eq, ge, le, lt, negate
+from ..terms.formula import Formula, all_of, any_of, eq, ge, le, lt, ne, negate
 from .common import (
     CATEGORY,
     COMPLEX_OF,
@@ -31,6 +31,7 @@ from .common import (
     axis,
     broadcast,
     category,
+    channels_innermost,
     channels_last,
     contiguous_strides,
     dtype_error,
@@ -244,7 +245,11 @@ PARAMETRIC: Final = frozenset("clamp clamp_max clamp_min float_power lerp pow".s
 """Operators whose numbers are parameters of the kernel; for others a number is an operand."""
 
 
-PRESERVING: Final = frozenset("relu6 hardtanh _conj_physical nan_to_num deg2rad rad2deg isreal".split())
+POWERS: Final = frozenset({"pow", "float_power"})
+"""Operators whose result is contiguous if the base is a number."""
+PRESERVING: Final = frozenset(
+    "relu6 hardtanh _conj_physical conj_physical nan_to_num deg2rad rad2deg isreal frexp".split()
+)
 """Operators whose kernels write into a tensor like the operand (`empty_like`)."""
 COMPOSED: Final[Mapping[str, Callable[[Tensor, Callable[..., Tensor]], Tensor]]] = {
     "isfinite": lambda x, call: call(call(x, x), call(call(x), 1)),
@@ -264,6 +269,8 @@ def pointwise(c: Context, law: str, *operands: Value, operation: str = "the oper
     def made(*given: Value) -> Tensor:
         return Tensor(shape, dtype, pointwise_layout(c, given, shape))
 
+    if operation in POWERS and not isinstance(operands[0], Tensor):
+        return Tensor(shape, dtype)
     if operation in PRESERVING and isinstance(operands[0], Tensor):
         return Tensor(shape, dtype, preserved(c, shape, operands[0].layout))
     if operation in COMPOSED and isinstance(operands[0], Tensor):
@@ -598,15 +605,15 @@ def prelu(c: Context, input: Tensor, weight: Tensor) -> Tensor:
                 any_of((eq(count, 1), eq(count, channels))),
                 f"prelu has {count} parameters for {channels} channels",
             )
-    return Tensor(
-        input.shape, apply_law(c, "xx=x", input.dtype, "prelu"), pointwise_layout(c, (input,), input.shape)
-    )
+    dtype = apply_law(c, "xx=x", input.dtype, "prelu")
+    return Tensor(input.shape, dtype, preserved(c, input.shape, input.layout))
 
 
 def prelu_kernel(c: Context, input: Tensor, weight: Tensor) -> Tensor:
     """[*a], [*b] -> [*broadcast(a, b)]"""
     same_dtype(c, "prelu", input, weight)
-    return pointwise(c, "xx=x", input, weight, operation="prelu")
+    result = pointwise(c, "xx=x", input, weight, operation="prelu")
+    return Tensor(result.shape, result.dtype, preserved(c, result.shape, input.layout))
 
 
 def gelu(c: Context, input: Tensor, approximate: str = "none") -> Tensor:
@@ -667,7 +674,7 @@ def polygamma(c: Context, n: Value, input: Value) -> Tensor:
 
 def mvlgamma(c: Context, input: Tensor, p: Value) -> Tensor:
     """[*a] -> [*a], the sum of p pointwise results"""
-    return Tensor(input.shape, apply_law(c, "xf=x", input.dtype, "mvlgamma"), Layout.UNKNOWN)
+    return Tensor(input.shape, apply_law(c, "xf=x", input.dtype, "mvlgamma"))
 
 
 def frexp(c: Context, input: Tensor) -> tuple[Tensor, Tensor]:
@@ -686,7 +693,7 @@ def isin(
     shape = elements.shape if isinstance(elements, Tensor) else ()
     if isinstance(test_elements, Tensor) and not is_flat(test_elements):
         require_flat(c, test_elements, unless=negate(_few(c, test_elements.numel, product(shape))))
-    return Tensor(shape, "bool", Layout.UNKNOWN)
+    return Tensor(shape, "bool")
 
 
 def _few(c: Context, m: Dim, n: Dim) -> Formula:
@@ -784,11 +791,24 @@ def requires_grad_(c: Context, input: Tensor, requires_grad: Value = True) -> Te
 def convert(
     c: Context, input: Tensor, dtype: str | None, copy: Value = False, memory_format: str | None = None
 ) -> Tensor:
-    """[*a] -> dtype[*a]; the tensor itself where nothing changes."""
-    unchanged = dtype == input.dtype and dtype is not None
-    if unchanged and not copy and memory_format in (None, "preserve_format", "torch.preserve_format"):
-        return input
-    return _formatted(c, input, dtype, memory_format)
+    """[*a] -> dtype[*a]; the tensor itself where nothing changes, and its strides suggest the format."""
+    copied = _formatted(c, input, dtype, memory_format)
+    if dtype != input.dtype or dtype is None or copy:
+        return copied
+    suggested = _suggests(c, input, (memory_format or "preserve_format").removeprefix("torch."))
+    if suggested is None:
+        return Tensor(input.shape, dtype, Layout.UNKNOWN)
+    return input if suggested else copied
+
+
+def _suggests(c: Context, input: Tensor, name: str) -> bool | None:
+    """Returns whether a tensor's `suggest_memory_format` is this one; None where that depends on sizes."""
+    if name == "preserve_format":
+        return True
+    innermost = channels_innermost(c, input) if input.rank in (4, 5) else False
+    if innermost is None:
+        return None
+    return innermost == (name in CHANNELS_LAST)
 
 
 def to(
@@ -868,8 +888,16 @@ def copy_(c: Context, input: Tensor, src: Tensor | Number, non_blocking: Value =
 
 
 def copy(c: Context, input: Tensor, src: Tensor, non_blocking: Value = False) -> Tensor:
-    """[*a], [*b] -> [*a], where b broadcasts to a; a new tensor."""
-    return clone(c, _into(c, input, src, "copy"))
+    """[*a], [*b] -> [*a], where b broadcasts to a; a new tensor of the same strides, gaps and all, where no
+    two elements of a have one place.
+    """
+    result = _into(c, input, src, "copy")
+    if not isinstance(input.layout, tuple):
+        return result
+    apart = all_of(any_of((le(n, 1), ne(s, 0))) for n, s in zip(input.shape, input.layout, strict=True))
+    if apart is True or c.certain(apart):
+        return result
+    return clone(c, result) if is_refuted(c, apart) else Tensor(result.shape, result.dtype, Layout.UNKNOWN)
 
 
 def fill_(c: Context, input: Tensor, value: Value) -> Tensor:

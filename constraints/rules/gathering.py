@@ -15,7 +15,7 @@ from .common import axis, broadcast, contiguous_strides, given_or_left_out, is_f
 from .common import axis as axis_of
 from .indexing import same_dtype
 from .layout import empty, nonnegative
-from .strides import laid_out, preserved, require_flat
+from .strides import laid_out, preserved, require_flat, strides_of
 
 BOTH = ("int64", "int32")
 LONG = ("int64",)
@@ -607,13 +607,31 @@ def aten_embedding_bag(
     bags = _bags(c, offsets, include_last_offset)
     _bag_table(c, indices, weight, _unread(bags, mode == 2, include_last_offset))
     result = (bags, weight.shape[1])
-    of_index = () if mode == 0 else indices.shape
     return (
         Tensor(result, weight.dtype),
-        Tensor(of_index or (0,), offsets.dtype),
+        Tensor((_noted_bags(c, weight, indices, per_sample_weights, mode, padding_idx),), offsets.dtype),
         Tensor((bags,), offsets.dtype),
         Tensor(result if mode == 2 else (bags,), offsets.dtype),
     )
+
+
+def _noted_bags(
+    c: Context, weight: Tensor, indices: Tensor, scales: Tensor | None, mode: int, padding_idx: Dim | None
+) -> Dim:
+    """Returns of how many indices the bag is noted: of none where a fast kernel sums, for floats of 32 bits
+    or less that lie one after another, and without padding.
+    """
+    (count,) = indices.shape
+    steps = [strides_of(t) for t in (weight, scales) if t is not None]
+    if mode != 0 or padding_idx not in (None, -1) or any(s is not None and s[-1] == 0 for s in steps):
+        return count
+    if weight.dtype not in ("float32", "float16", "bfloat16", None):
+        return count
+    if weight.dtype is not None and all(s is not None and s[-1] == 1 for s in steps):
+        return 0
+    if any(s is not None and c.at_least(s[-1], 2) for s in steps):
+        return count
+    return c.fresh("noted", 0, count)
 
 
 def one_hot(c: Context, input: Tensor, num_classes: Dim = -1) -> Tensor:

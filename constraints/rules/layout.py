@@ -16,11 +16,13 @@ from .strides import (
     cancelled,
     channels_last,
     contiguous_under,
+    copied_if_needed,
     is_refuted,
     laid_out,
     lies_so,
     same_numel,
     strides_of,
+    unsqueezed,
     view_of,
 )
 
@@ -303,13 +305,7 @@ def permuted(input: Tensor, order: Sequence[int]) -> Tensor:
 
 def unsqueeze(c: Context, input: Tensor, dim: int) -> Tensor:
     """`[*a, *z] -> [*a, 1, *z]`"""
-    at = axis(c, dim, input.rank + 1)
-    shape = (*input.shape[:at], 1, *input.shape[at:])
-    strides = strides_of(input)
-    if strides is None or input.layout is Layout.CONTIGUOUS:
-        return Tensor(shape, input.dtype, input.layout)
-    step: Dim = strides[at] * input.shape[at] if at < input.rank else 1
-    return with_strides(input, shape, (*strides[:at], step, *strides[at:]))
+    return unsqueezed(input, axis(c, dim, input.rank + 1))
 
 
 def at_least_rank(rank: int) -> Callable[..., Tensor | tuple[Tensor, ...]]:
@@ -404,15 +400,7 @@ def contiguous(c: Context, input: Tensor, memory_format: str = "contiguous_forma
             return Tensor(input.shape, input.dtype, wanted if nowhere else Layout.UNKNOWN)
         case "preserve_format" if not is_contiguous(input):
             c.refuse("contiguous does not take preserve_format")
-    if is_contiguous(input):
-        return input
-    wanted, strides = contiguous_strides(input.shape), strides_of(input)
-    if strides is None:
-        return Tensor(input.shape, input.dtype, Layout.ROW_MAJOR)
-    already = lies_so(input.shape, strides, wanted)
-    kept = any(s != w and not c.at_least(n, 2) for n, s, w in zip(input.shape, strides, wanted, strict=True))
-    layout = Layout.ROW_MAJOR if kept and not is_refuted(c, already) else Layout.CONTIGUOUS
-    return Tensor(input.shape, input.dtype, layout)
+    return copied_if_needed(c, input)
 
 
 def as_strided(

@@ -546,7 +546,7 @@ def linalg_cross(c: Context, input: Tensor, other: Tensor, dim: int = -1) -> Ten
         if not tensor.shape:
             c.refuse("a scalar has no cross product", IndexError)
         c.require(eq(tensor.shape[at], 3), f"dim {dim} must have size 3, but {tensor} has {tensor.shape[at]}")
-    return Tensor(broadcast(c, input.shape, other.shape), _same(c, input, other), Layout.UNKNOWN)
+    return Tensor(broadcast(c, input.shape, other.shape), _same(c, input, other))
 
 
 def cross(c: Context, input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from ..engine.generate import RuleFunction
-from ..engine.memory import is_contiguous
+from ..engine.memory import is_contiguous, require_apart
 from ..ir.language import Context, Layout, Refused, Shape, Tensor, Value, product
 from ..terms.dims import Dim
 from ..terms.formula import Formula, all_of, any_of, divides, eq, ge, ne
@@ -232,6 +232,9 @@ def instance_norm(
     if given == (True, True) and not _are_converted(input, running_mean, running_var):
         told = "whether instance_norm takes running statistics of these dtypes is not known"
         c.approximate(told, "accept")
+    for vector in (running_mean, running_var):
+        if use_input_stats and vector is not None:  # it is written
+            require_apart(c, "instance_norm", vector, {})
     if not use_input_stats and sum(given) < 2:
         c.refuse("instance_norm without the input's own statistics needs running_mean and running_var")
     batch, empty, full = input.shape[0], is_empty(c, input.shape), is_full(c, input.shape)

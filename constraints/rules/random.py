@@ -6,7 +6,7 @@ from functools import partial
 from typing import Final
 
 from ..engine.generate import Rule, RuleFunction
-from ..ir.language import Context, Layout, Tensor, Value
+from ..ir.language import Context, Tensor, Value
 from ..terms.dims import Term
 from ..terms.formula import Formula, all_of, any_of, eq, lt
 from .common import ABSENT, broadcast, category, dtype_error
@@ -117,7 +117,7 @@ def normal(
     shape = broadcast(c, *shapes)
     if isinstance(std, Tensor) and category(std.dtype or "") == 3:
         c.refuse("deviations must not be complex numbers")
-    return Tensor(shape, tensors[0].dtype, Layout.UNKNOWN)
+    return Tensor(shape, tensors[0].dtype)
 
 
 # Dropout: nothing but the ranks that the channel-wise forms take is checked.

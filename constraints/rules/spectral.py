@@ -328,12 +328,28 @@ def stft(
         c.require(c.since(2, 15) or ge(n, 1), f"the batch of {input} must not be empty")
     bins = n_fft if is_complex or onesided is False else n_fft // 2 + 1
     count = windows(length, frame, hop)
-    strides = (bins * count, 1, bins)[-1 - input.rank :]
+    strides = _strides_of_frames(c, input, (*batch, count, bins), hop, copied=center and c.at_least(n_fft, 2))
     dtype = to_complex(c, values)
     shape = (*batch, bins, count)
     if return_complex is False:
-        return Tensor((*shape, 2), to_real(c, values), (*(2 * s for s in strides), 1))
-    return Tensor(shape, dtype, strides)
+        twice = Layout.UNKNOWN if strides is None else (*(2 * s for s in strides), 1)
+        return Tensor((*shape, 2), to_real(c, values), twice)
+    return Tensor(shape, dtype, Layout.UNKNOWN if strides is None else strides)
+
+
+def _strides_of_frames(c: Context, input: Tensor, shape: Shape, hop: Dim, copied: bool) -> Shape | None:
+    """Returns the strides of `[*b, bins, frames]`, of which the bins lie innermost; of the frames and the
+    batch that with the greater stride in the signal lies outermost. A signal that is padded is copied; None
+    where the strides are not known.
+    """
+    order: list[int] | None = [*range(len(shape) - 1)]
+    if input.rank == 2 and not (copied or is_contiguous(input)):
+        strides = strides_of(input)
+        order = None if strides is None else _falling(c, (strides[0], hop * strides[1], strides[1]), 2)
+    if order is None:
+        return None
+    *outer, frames, bins = dense_in(shape, (*order, len(shape) - 1))
+    return (*outer, bins, frames)
 
 
 def istft(

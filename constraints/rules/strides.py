@@ -58,6 +58,31 @@ def laid_out(shape: Shape, strides: Strides | None) -> Layout | Strides:
     return Layout.CONTIGUOUS if strides == contiguous_strides(shape) else strides
 
 
+def unsqueezed(input: Tensor, at: int) -> Tensor:
+    """`[*a, *z] -> [*a, 1, *z]`, where z begins at this axis."""
+    shape = (*input.shape[:at], 1, *input.shape[at:])
+    strides = strides_of(input)
+    if strides is None or input.layout is Layout.CONTIGUOUS:
+        return Tensor(shape, input.dtype, input.layout)
+    step: Dim = strides[at] * input.shape[at] if at < input.rank else 1
+    return Tensor(shape, input.dtype, laid_out(shape, (*strides[:at], step, *strides[at:])))
+
+
+def copied_if_needed(c: Context, input: Tensor) -> Tensor:
+    """Returns the tensor as `contiguous` returns it: itself where it is contiguous, axes of size 1 aside,
+    which then keep their strides.
+    """
+    if is_contiguous(input):
+        return input
+    wanted, strides = contiguous_strides(input.shape), strides_of(input)
+    if strides is None:
+        return Tensor(input.shape, input.dtype, Layout.ROW_MAJOR)
+    already = lies_so(input.shape, strides, wanted)
+    kept = any(s != w and not c.at_least(n, 2) for n, s, w in zip(input.shape, strides, wanted, strict=True))
+    layout = Layout.ROW_MAJOR if kept and not is_refuted(c, already) else Layout.CONTIGUOUS
+    return Tensor(input.shape, input.dtype, layout)
+
+
 # --- cancelling ------------------------------------------------------------------------------------------
 
 

@@ -14,9 +14,22 @@ from ..engine.generate import RuleFunction
 from ..ir.language import Context, Layout, Shape, Span, Tensor, product
 from ..terms.dims import Dim, ceildiv, maximum, minimum
 from ..terms.formula import Formula, all_of, any_of, divides, eq, ge, gt, le, lt, ne, negate
-from .common import ABSENT, axis, category, counted, like_input, rank_is, same_dim, strides_of
+from .common import (
+    ABSENT,
+    axis,
+    category,
+    channels_innermost,
+    channels_last,
+    contiguous_strides,
+    counted,
+    like_input,
+    rank_is,
+    same_dim,
+    strides_of,
+)
 from .elementwise import same_dtype
 from .rounding import scaled
+from .strides import copied_if_needed, laid_out, unsqueezed
 
 PerAxis = Any
 """A value for every spatial axis, or a tuple with one for each."""
@@ -218,10 +231,28 @@ def _of_empty_weight(c: Context, batch: Shape) -> type[Exception]:
 
 
 def _conv_layout(c: Context, input: Tensor, weight: Tensor, shape: Shape) -> Layout | Shape:
-    """Convolutions follow the layout of input and weight; in one dimension they copy the input first."""
-    if weight.layout is not Layout.CONTIGUOUS:
+    """Convolutions put the channels innermost if input or weight suggests so, else the result is contiguous.
+
+    An input of one dimension is made contiguous, and with its weight seen as an image of height 1. A volume
+    is not sure to have its channels innermost unless oneDNN computes it.
+    """
+    batched, vectors = input.rank == weight.rank, weight.rank == 3
+    if not batched:
+        input, shape = unsqueezed(input, 0), (1, *shape)
+    if vectors:
+        input, weight = unsqueezed(copied_if_needed(c, input), 2), unsqueezed(weight, 2)
+        shape = (*shape[:2], 1, shape[2])
+    suggest = [channels_innermost(c, tensor) for tensor in (input, weight)]
+    if True not in suggest and None in suggest:
         return Layout.UNKNOWN
-    return Layout.CONTIGUOUS if weight.rank == 3 else like_input(c, input, shape, input.rank == weight.rank)
+    if True not in suggest:
+        strides = contiguous_strides(shape)
+    elif input.rank == 4 or (input.dtype == "float32" and c.at_least(shape[0], 2)):
+        strides = channels_last(shape)
+    else:
+        return Layout.UNKNOWN
+    kept = [i for i in range(len(shape)) if not (i == 0 and not batched) and not (i == 2 and vectors)]
+    return laid_out(tuple(shape[i] for i in kept), tuple(strides[i] for i in kept))
 
 
 def conv_transpose(spatial: int) -> RuleFunction:
@@ -379,6 +410,16 @@ def _pool(
     return (*batch, channels, *spots)
 
 
+def _pooled(c: Context, input: Tensor, shape: Shape, spatial: int) -> Layout | Shape:
+    """The format that the input suggests; one of one dimension is seen as an image of height 1."""
+    if spatial > 1:
+        return like_input(c, input, shape, input.rank == spatial + 2)
+    at = input.rank - 1
+    image = (*shape[:at], 1, *shape[at:])
+    strides = strides_of(Tensor(image, None, like_input(c, unsqueezed(input, at), image)))
+    return laid_out(shape, None if strides is None else (*strides[:at], *strides[at + 1 :]))
+
+
 def _not_empty(c: Context, input: Tensor, sizes: Shape) -> None:
     for size in sizes:
         c.require(ge(size, 1), f"only the batch may be empty in {input}")
@@ -393,7 +434,9 @@ def max_pool(spatial: int, with_indices: bool = False) -> RuleFunction:
     ) -> Tensor | tuple[Tensor, Tensor]:
         """`[*b, c, *n] -> [*b, c, *windows(n, k, s, p, d)]`, and the same in int64 for the indices."""
         shape = _pool(c, input, spatial, kernel_size, stride, padding, dilation, ceil_mode)
-        result = Tensor(shape, input.dtype, like_input(c, input, shape, input.rank == spatial + 2))
+        if input.rank == 4 and spatial == 3 and channels_innermost(c, input) is not False:
+            c.approximate("a volume without batch may be refused for lying as images do", "accept")
+        result = Tensor(shape, input.dtype, _pooled(c, input, shape, spatial))
         return (result, _indices(input, spatial, result)) if with_indices or return_indices else result
 
     return rule
@@ -427,7 +470,7 @@ def _averaged(
     """An average pool; in three dimensions torch wants the input, padding aside, as large as the kernel."""
     shape = _pool(c, input, spatial, kernel_size, stride, padding, 1, ceil_mode)
     if spatial < 3:
-        return Tensor(shape, input.dtype, like_input(c, input, shape, input.rank == spatial + 2))
+        return Tensor(shape, input.dtype, _pooled(c, input, shape, spatial))
     for n, k in zip(input.shape[-3:], per_axis(c, kernel_size, spatial, "kernel_size"), strict=True):
         c.require(ge(n, k), f"kernel of {k} is larger than the input size {n}")
     return Tensor(shape, input.dtype)
@@ -481,8 +524,9 @@ def adaptive_pool(spatial: int, maximum: bool = False, mean: bool = False) -> Ru
             strict = batch and (maximum or spatial == 3)
             for n in (channels, *sizes) if strict else sizes:
                 c.require(any_of((means, ge(n, 1))), f"only the batch may be empty in {input}")
-        contiguous = spatial == 3 or (means is True and input.rank < spatial + 3)
-        layout = Layout.CONTIGUOUS if contiguous else like_input(c, input, shape, input.rank == spatial + 2)
+        layout = Layout.CONTIGUOUS if spatial == 3 else _pooled(c, input, shape, spatial)
+        if layout is Layout.UNKNOWN and means is True and input.rank < spatial + 3:
+            layout = Layout.ROW_MAJOR
         result = Tensor(shape, input.dtype, layout)
         if mean and category(input.dtype or "") == 3:
             nothing = spatial < 3 and eq(result.numel, 0)
@@ -586,7 +630,7 @@ def max_unpool(spatial: int) -> RuleFunction:
                 empty += [eq(places, 0)]
             c.require(any_of((lt(last, places), *empty)), f"index {last} is beyond an output of {places}")
         shape = (*batch, channels, *wanted)
-        layout = Layout.CONTIGUOUS if spatial == 3 else like_input(c, input, shape, input.rank == spatial + 2)
+        layout = Layout.CONTIGUOUS if spatial == 3 else _pooled(c, input, shape, spatial)
         return Tensor(shape, input.dtype, layout)
 
     return rule

@@ -134,7 +134,8 @@ def _head(made: dict[str, Any]) -> str:
 Every rule is compared with torch itself. torch's own databases of operators and modules provide the samples;
 each is recorded like a program, and the accepted set and the results are compared with eager runs of
 torch {made["torch"]} on the CPU, at the sample's sizes, next to them, and at sizes 0 and 1 (for lists of
-tensors, at some of these). `make coverage` writes this page.
+tensors, at some of these). `make coverage` writes this page. How results lie in memory, and whose memory it
+is, is compared for operands in twelve layouts, alike and mixed, also at sizes of 0 and 1 (`make oracle`).
 
 | | total | compared with torch | exact in every point |
 | --- | --- | --- | --- |

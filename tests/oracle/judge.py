@@ -12,6 +12,7 @@ import io
 import re
 import signal
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations, product
@@ -86,6 +87,8 @@ class Judgement:
     refused: int = 0
     unjudged: int = 0
     """Points where torch refuses the data of the sample, not its sizes, or may do anything."""
+    layouts: Counter[str] = field(default_factory=Counter)
+    """How many results, at all points, there are whose strides are told, and whose are not."""
     remarks: list[Remark] = field(default_factory=list)
 
 
@@ -120,6 +123,10 @@ class Strides:
 
     order: tuple[int, ...]
     step: int = 1
+    cut: tuple[int, int, int] | None = None
+    """An axis cut out of a larger one, how many steps it takes at once there, and how many elements of the
+    larger one come besides.
+    """
 
     @classmethod
     def of(cls, tensor: torch.Tensor) -> Strides | None:
@@ -139,13 +146,14 @@ class Strides:
         found: list[Any] = [0] * len(sizes)
         reach: Any = self.step
         for axis in reversed(self.order):
-            found[axis] = reach
-            reach = reach * sizes[axis]
+            step, rest = self.cut[1:] if self.cut and self.cut[0] == axis else (1, 0)
+            found[axis] = reach * step
+            reach = reach * (sizes[axis] * step + rest)
         return tuple(found)
 
     @property
     def plain(self) -> bool:
-        return self.step == 1 and self.order == tuple(range(len(self.order)))
+        return self.step == 1 and self.cut is None and self.order == tuple(range(len(self.order)))
 
 
 def fill(original: torch.Tensor, sizes: tuple[int, ...], how: str) -> torch.Tensor:
@@ -166,9 +174,17 @@ def fill(original: torch.Tensor, sizes: tuple[int, ...], how: str) -> torch.Tens
     return filled.clone(memory_format=torch.contiguous_format)
 
 
-def build(original: torch.Tensor, sizes: tuple[int, ...], how: str = "own") -> torch.Tensor:
+def lies_of(sample: Sample) -> Sequence[Strides | None]:
+    """How each varied argument lies in memory; None for one that lies in no way that other sizes could."""
+    if sample.lies is not None:
+        return sample.lies
+    return [Strides.of(arg) if isinstance(arg, torch.Tensor) else None for arg in sample.varied]
+
+
+def build(
+    original: torch.Tensor, layout: Strides | None, sizes: tuple[int, ...], how: str = "own"
+) -> torch.Tensor:
     filled = fill(original, sizes, how)
-    layout = Strides.of(original)
     if layout is None:
         if sizes != tuple(original.shape):
             raise ValueError("a tensor of such strides is not made in other sizes")
@@ -232,8 +248,8 @@ def run_eagerly(sample: Sample, sizes: Sequence[Any]) -> Ran | Refused:
 
 
 def _run(sample: Sample, sizes: Sequence[Any], how: str) -> Ran | Refused:
-    pairs = zip(sample.varied, sizes, strict=True)
-    varied = [size if isinstance(size, int) else build(own, size, how) for own, size in pairs]
+    parts = zip(sample.varied, lies_of(sample), sizes, strict=True)
+    varied = [size if isinstance(size, int) else build(own, lie, size, how) for own, lie, size in parts]
     torch.default_generator.manual_seed(0)
     try:
         with torch.no_grad(), warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
@@ -253,19 +269,18 @@ def _run(sample: Sample, sizes: Sequence[Any], how: str) -> Ran | Refused:
 # ---- the rules
 
 
-def spec_of(sample: Sample, symbolic: bool) -> tuple[Spec, dict[str, int]]:
+def spec_of(sample: Sample, symbolic: bool, least: int = 0) -> tuple[Spec, dict[str, int]]:
     """The sample's tensors as declared inputs `xs[0]`, `xs[1]`, …, and what their symbols are at the sample.
 
-    Tensors of strides that follow from no rule keep their sizes.
+    No size is less than `least`. Tensors of strides that follow from no rule keep their sizes.
     """
     values: dict[str, int] = {}
     inputs = []
-    for i, tensor in enumerate(sample.varied):
+    for i, (tensor, layout) in enumerate(zip(sample.varied, lies_of(sample), strict=True)):
         if not isinstance(tensor, torch.Tensor):
             values |= {f"n{i}": tensor} if symbolic else {}
             inputs.append(Declared(("xs", i), sym(f"n{i}") if symbolic else tensor))
             continue
-        layout = Strides.of(tensor)
         names = {f"t{i}_{axis}": n for axis, n in enumerate(tensor.shape)} if symbolic and layout else {}
         values |= names
         shape: tuple[Dim, ...] = tuple(map(sym, names)) if names else tuple(tensor.shape)
@@ -273,7 +288,7 @@ def spec_of(sample: Sample, symbolic: bool) -> tuple[Spec, dict[str, int]]:
         strides: Any = layout.strides(shape) if layout else tuple(tensor.stride())
         plain = strides == contiguous_strides(shape) or (not names and tensor.numel() == 0)
         inputs.append(Declared(("xs", i), Tensor(shape, dtype, Layout.CONTIGUOUS if plain else strides)))
-    domain = Domain(tuple(values), tuple(ge(sym(name), 0) for name in values if name.startswith("t")))
+    domain = Domain(tuple(values), tuple(ge(sym(name), least) for name in values if name.startswith("t")))
     return Spec(tuple(inputs), domain), values
 
 
@@ -297,14 +312,14 @@ def one_by_one(result: Any) -> Any:
 
 
 def record_sample(
-    sample: Sample, symbolic: bool, rules: Rules, bounded: bool = False
+    sample: Sample, symbolic: bool, rules: Rules, bounded: bool = False, least: int = 0
 ) -> tuple[System, dict[str, int]]:
     """The recorded system, and what its symbols are at the sample.
 
     `bounded` sizes are at most one more than in the sample: where a program needs a size as a number, the
     recorder tries all that there are, and of unbounded ones there is no end.
     """
-    spec, values = spec_of(sample, symbolic)
+    spec, values = spec_of(sample, symbolic, least)
     if bounded:
         low, high = min(0, *values.values()) - 1, max(values.values()) + 1
         limits = [f for name in values for f in (ge(sym(name), low), le(sym(name), high))]
@@ -438,7 +453,17 @@ def _fit(dim: Dim, size: int, values: dict[str, int]) -> None:
 # ---- points
 
 
-def points(at: Mapping[str, int], limit: int | None = None) -> Iterator[dict[str, int]]:
+def beside(n: int) -> tuple[int, ...]:
+    return n + 1, n - 1, 1, 0
+
+
+def one_or_none(n: int) -> tuple[int, ...]:
+    return 1, 0
+
+
+def points(
+    at: Mapping[str, int], limit: int | None = None, to: Callable[[int], tuple[int, ...]] = beside
+) -> Iterator[dict[str, int]]:
     """The sample itself, each size one less, one more, 0 and 1, and sizes that are equal moved together.
 
     There are many ways to move sizes together: TOGETHER of them are looked at, and ALONE of sizes by
@@ -450,7 +475,7 @@ def points(at: Mapping[str, int], limit: int | None = None) -> Iterator[dict[str
         made = []
         for names in moves:
             n = at[names[0]]
-            for m in (n + 1, n - 1, 1, 0):
+            for m in to(n):
                 point = {**at, **dict.fromkeys(names, m)}
                 if (m >= 0 or names[0][0] == "n") and tuple(point.values()) not in seen:
                     seen.add(tuple(point.values()))

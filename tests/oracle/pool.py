@@ -22,6 +22,7 @@ from anyshape.constraints.engine.generate import Rules
 from anyshape.constraints.rules import default_rules
 
 from .judge import Judgement, Remark, judge, judge_error
+from .layouts import judge_layout, layouts_of
 from .samples import Entry, Sample, entries
 
 SILENT_S = 40.0
@@ -49,6 +50,8 @@ class Row:
     forms: dict[str, int] = field(default_factory=dict)
     overloads: dict[str, int] = field(default_factory=dict)
     """ATen overloads that were called, with how many of their samples something is remarked of."""
+    layouts: dict[str, int] = field(default_factory=dict)
+    """How many results there are whose strides are told, and whose are not, and the like."""
     remarks: list[Remark] = field(default_factory=list)
 
     def add(self, sample: Sample, made: Judgement) -> None:
@@ -60,6 +63,7 @@ class Row:
         self.unjudged += made.unjudged
         self.forms[sample.form] = self.forms.get(sample.form, 0) + (made.points > 0)
         self.remarks += made.remarks
+        self.layouts = dict(made.layouts + Counter(self.layouts))
         if isinstance(sample.call, torch._ops.OpOverload) and (made.points or made.remarks):
             name = str(sample.call)
             self.overloads[name] = self.overloads.get(name, 0) + bool(made.remarks)
@@ -75,12 +79,16 @@ class Options:
     """At most so many points beside each sample; all where None."""
     forms: frozenset[str] | None = None
     number: int | None = None
+    layouts: bool = False
+    """Whether the layouts of results are judged, with operands laid out anew, in place of acceptance."""
 
 
 WHOLE = Options()
 
 
 def chosen(entry: Entry, options: Options) -> list[Sample]:
+    if options.layouts:
+        return layouts_of(entry, options.samples)
     forms: dict[str, list[Sample]] = defaultdict(list)
     for sample in chain(entry.samples(), entry.errors()):
         if options.forms is None or sample.form in options.forms:
@@ -113,7 +121,7 @@ def judge_entry(
             made = judge_error(sample, rules)
         else:
             skipped = frozenset(point for where, point in skip if where == place)
-            made = judge(
+            made = (judge_layout if options.layouts else judge)(
                 sample,
                 rules,
                 limit=options.points,
@@ -215,4 +223,5 @@ def totals(rows: Iterable[Row]) -> Counter[str]:
     for row in rows:
         total.update(samples=row.samples, points=row.points, unjudged=row.unjudged, agreed=row.agreed)
         total.update(accepted=row.accepted, refused=row.refused)
+        total.update({f"{what} layouts": n for what, n in row.layouts.items()})
     return total

@@ -24,6 +24,9 @@ from tqdm import tqdm
 SHOWN = 300
 """Letters of a message that are shown."""
 
+MOST = 20
+"""Operators that are listed for having the most results whose strides are not told."""
+
 
 def show(entry: str, first: Remark, count: int) -> None:
     print(f"{entry}: {first.kind} ({count} times, rule {first.rule or 'none'})")
@@ -51,6 +54,9 @@ def report(rows: list[Row], family: str | None, exempt_too: bool) -> None:
             if family in (None, coverage.family_of(first.rule)):
                 show(row.entry, first, count)
     told = ", ".join(f"{n:,} {what}" for what, n in totals(rows).items())
+    for row in sorted(rows, key=lambda row: -row.layouts.get("untold", 0))[:MOST]:
+        if row.layouts:
+            print(f"{row.entry}: {', '.join(f'{n:,} {what}' for what, n in sorted(row.layouts.items()))}")
     print(f"{len(rows)} operators and modules: {told}")
 
 
@@ -62,6 +68,7 @@ def main() -> None:
     parser.add_argument("--number", type=int, help="only samples of this number")
     parser.add_argument("--samples", type=int, help="at most so many samples of each form of an entry")
     parser.add_argument("--points", type=int, help="at most so many points of a sample")
+    parser.add_argument("--layouts", action="store_true", help="how results lie, of operands laid out anew")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--exempt", action="store_true", help="show what is exempt, too")
     parser.add_argument("--json", type=Path, help="a file to write the rows to, as lines of JSON")
@@ -71,7 +78,8 @@ def main() -> None:
     if unknown := [name for name in names if name not in entries()]:
         near = [n for n in entries() if any(u.lower() in n.lower() for u in unknown)]
         sys.exit(f"no entry {', '.join(unknown)} in torch's databases; similar: {', '.join(near) or 'none'}")
-    options = Options(given.samples, given.points, given.form and frozenset(given.form), given.number)
+    forms = given.form and frozenset(given.form)
+    options = Options(given.samples, given.points, forms, given.number, given.layouts)
     whole = given.op is None and options == Options()
     if given.write and not whole:
         sys.exit("docs/coverage.md tells of whole runs: --write goes with no other option but --jobs")

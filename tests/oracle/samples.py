@@ -46,7 +46,9 @@ CORE = "core ATen"
 PRIMS = "prims"
 """The entry of `torch.ops.prims`, which the references of operators in `torch._refs` come down to."""
 
-Form = Literal["function", "method", "in-place", "out", "aten", "strided", "dtype", "module", "error"]
+Form = Literal[
+    "function", "method", "in-place", "out", "aten", "strided", "dtype", "module", "error", "layout"
+]
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,10 @@ class Sample:
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     module: torch.nn.Module | None = None
+    lies: tuple[Any, ...] | None = None
+    """How each varied argument lies in memory, where that is not how it lies already (`judge.Strides`)."""
+    told: str = ""
+    """That in words."""
 
     def __str__(self) -> str:
         return f"{self.entry} {self.form} {self.number}"

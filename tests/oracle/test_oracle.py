@@ -226,12 +226,13 @@ def test_call_that_kills_its_process_is_told(monkeypatch: pytest.MonkeyPatch) ->
     ],
 )
 def test_tensor_is_built_in_other_sizes(tensor: torch.Tensor) -> None:
-    same = build(tensor, tuple(tensor.shape))
+    same = build(tensor, Strides.of(tensor), tuple(tensor.shape))
     assert torch.equal(same, tensor) and same.stride() == tensor.stride()
     sizes = tuple(n + 1 for n in tensor.shape)
     layout = Strides.of(tensor)
     assert layout is not None
-    assert build(tensor, sizes).shape == sizes and build(tensor, sizes).stride() == layout.strides(sizes)
+    made = build(tensor, layout, sizes)
+    assert made.shape == sizes and made.stride() == layout.strides(sizes)
 
 
 def test_points_move_equal_sizes_together() -> None:

@@ -44,6 +44,8 @@ _SAME_START: Final = frozenset(
     """
     alias detach view view_as expand expand_as broadcast_to permute transpose t T mT H mH adjoint movedim
     moveaxis swapaxes swapdims squeeze unsqueeze unflatten unfold atleast_1d atleast_2d atleast_3d
+    prims::broadcast_in_dim prims::collapse_view prims::conj prims::copy_to prims::split_dim prims::squeeze
+    prims::transpose prims::view_of prims::view_of_dtype
     """.split()
 )
 _PERHAPS: Final = CONVERSIONS.keys() | frozenset(
@@ -55,7 +57,7 @@ _PERHAPS: Final = CONVERSIONS.keys() | frozenset(
 )
 """Operators that return the tensor itself, or a view of it, if it already has the requested form."""
 SHAPING: Final = frozenset("reshape reshape_as flatten ravel".split())
-_REARRANGING: Final = SHAPING | {"view", "view_as", "unflatten"}
+_REARRANGING: Final = SHAPING | {"view", "view_as", "unflatten", "prims::split_dim", "prims::collapse_view"}
 """Views in another shape."""
 _CONVERTING: Final = CONVERSIONS.keys() | frozenset("to type type_as as_tensor asarray".split())
 _DROPPING: Final = frozenset(
@@ -75,7 +77,10 @@ _SPLIT_ALONG: Final[Mapping[str, Callable[[Tensor], int]]] = {
 """The dims that operators without a parameter for it split along."""
 _WITHIN: Final = frozenset("select narrow slice getitem".split())
 _ANYWHERE: Final = frozenset(
-    "as_strided as_strided_ diagonal real imag view_as_real view_as_complex".split()
+    """
+    as_strided as_strided_ diagonal linalg_diagonal real imag view_as_real view_as_complex
+    prims::as_strided prims::imag prims::real
+    """.split()
 )
 _SEVERAL: Final = frozenset("split split_with_sizes chunk unbind".split())
 """Operators that return several views at once, none of which is written into while gradients are on. The
@@ -99,13 +104,18 @@ compares objects: the paths of all others remain alike, and can be exported as o
 """
 _EACH: Final = frozenset({"meshgrid", "broadcast_tensors"})
 """Operators of several tensors; each result lies in the memory of the corresponding argument."""
+_OF_LISTS: Final = frozenset({"einsum", "cartesian_prod"})
+"""Operators whose tensors are in a list, or come after a text."""
 _RETURNING: Final = _PERHAPS | _EACH | _GIVEN_BACK
 """All operators that may return a tensor that they are given."""
 VIEWS: Final = _SAME_START | _PERHAPS | _PARTS | _WITHIN | _ANYWHERE | _EACH | {"unbind"}
 """Operators whose results lie in the memory of their first argument, or of one argument each."""
 _EXPANDING: Final = frozenset("expand expand_as broadcast_to broadcast_tensors".split())
 _SPREADING: Final = _EACH | frozenset(
-    "expand expand_as broadcast_to unfold as_strided as_strided_ einsum".split()
+    """
+    expand expand_as broadcast_to unfold as_strided as_strided_ einsum
+    prims::as_strided prims::broadcast_in_dim
+    """.split()
 )
 """Views that may have several elements at one place, though the elements of the tensor have a place each."""
 
@@ -380,6 +390,8 @@ def _gives_back(op: str, named: Mapping[str, Any], result: Tensor) -> bool | Non
         return True if input.shape == result.shape else None
     if op == "cartesian_prod":
         return len(named.get("tensors", ())) == 1
+    if op == "einsum" and len(named.get("operands", ())) > 1:
+        return False
     return True if op == "lift_fresh" else None
 
 
@@ -429,10 +441,14 @@ def is_plain(item: Any) -> bool:
 _SEQUENCES: Final = (list, tuple)
 
 
-def remember(node: Node, given: Sequence[Any], value: Any, results: Any) -> Any:
+def remember(node: Node, given: Sequence[Any], values: Sequence[Any], results: Any) -> Any:
     """Notes that the results of a view, as the program gets them, lie in the memory of its input, the first
-    of `given`, which had this value. Returns these results; a result that is its very input is that input.
+    of `given`, which had the first of these values. Returns these results; a result that is its very input is
+    that input.
     """
+    if node.op in _OF_LISTS:
+        given, values = _tensors_of(given, values)
+    value = values[0] if values else None
     each = node.op in _EACH or (node.op in _RANKS and not isinstance(results, SymbolicTensor))
     if type(results) is SymbolicTensor and not each:
         return _lies_in(results, given[0], value, node, 0, (results.value,)) if given else results
@@ -450,6 +466,21 @@ def remember(node: Node, given: Sequence[Any], value: Any, results: Any) -> Any:
     if all(one is part for one, part in zip(found, parts, strict=False)):
         return results
     return type(results)(found) if isinstance(results, _SEQUENCES) else found[0]
+
+
+def _tensors_of(given: Sequence[Any], values: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    """Returns the tensors among the arguments, those in lists too, and their values."""
+    found: tuple[list[Any], list[Any]] = [], []
+    for one, value in zip(given, values, strict=False):
+        if isinstance(one, torch.Tensor):
+            parts = [one], [value]
+        elif isinstance(one, _SEQUENCES) and isinstance(value, tuple):
+            parts = _tensors_of(one, value)
+        else:
+            continue
+        for known, more in zip(found, parts, strict=True):
+            known.extend(more)
+    return found
 
 
 def _lies_in(

@@ -376,8 +376,8 @@ class Operators(WritingRun):
     def _note_memory(self, it: _Application) -> None:
         """Notes in whose memory the result lies."""
         if is_view(it.op, it.arguments):
-            made, first = it.lifted, it.values[0] if it.values else None
-            it.lifted = remember(self.nodes[it.index], it.args, first, made)
+            made = it.lifted
+            it.lifted = remember(self.nodes[it.index], it.args, it.values, made)
             if not _is_unsafe(it.func):
                 note_gradients(it.op, made)
         elif it.written is None and torch.is_inference_mode_enabled():
@@ -431,8 +431,8 @@ class Operators(WritingRun):
         if found.writes:
             self._overwrites(args[0], self.nodes[index])
         if found.is_view:
-            made, first = lifted, call.values[0] if call.values else None
-            lifted = remember(self.nodes[index], args, first, made)
+            made = lifted
+            lifted = remember(self.nodes[index], args, call.values, made)
             note_gradients(found.op, made)
         return lifted
 
