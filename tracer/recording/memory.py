@@ -39,6 +39,7 @@ from ...constraints.terms.formula import Formula, all_of, any_of, divides, eq, g
 from ...constraints.terms.rows import place_of
 from ..bytecode.identity import may_be_compared
 from ..values.symbolic import Memory, SymbolicTensor
+from .fallback import leaves
 
 _SAME_START: Final = frozenset(
     """
@@ -470,17 +471,8 @@ def remember(node: Node, given: Sequence[Any], values: Sequence[Any], results: A
 
 def _tensors_of(given: Sequence[Any], values: Sequence[Any]) -> tuple[list[Any], list[Any]]:
     """Returns the tensors among the arguments, those in lists too, and their values."""
-    found: tuple[list[Any], list[Any]] = [], []
-    for one, value in zip(given, values, strict=False):
-        if isinstance(one, torch.Tensor):
-            parts = [one], [value]
-        elif isinstance(one, _SEQUENCES) and isinstance(value, tuple):
-            parts = _tensors_of(one, value)
-        else:
-            continue
-        for known, more in zip(found, parts, strict=True):
-            known.extend(more)
-    return found
+    tensors = [one for one in leaves(given) if isinstance(one, torch.Tensor)]
+    return tensors, [value for value in leaves(values) if isinstance(value, Tensor) or value is Dyn]
 
 
 def _lies_in(
