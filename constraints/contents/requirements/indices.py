@@ -413,8 +413,8 @@ def _require(
                 approximate(c, reason, any_of((valid, negate(near), *nowhere)))
                 nowhere.append(all_of((valid, any_of((negate(doubt), near)))))
                 if piece.attained:
-                    needed = any_of((possible, negate(near), *nowhere))
-                    c.require(needed, reason, error, by_data=pieces.by_data)
+                    there = any_of((possible, negate(near), *nowhere))
+                    c.require(there, reason, error, by_data=pieces.by_data)
                 doubt = all_of((doubt, negate(near)))
                 nowhere.append(near)
             below = (ge(-piece.least, e) for e in ends[0] if wraps)  # others are invalid, rounded or not
