@@ -51,14 +51,14 @@ def runs(target: Callable[..., Any], q: int, k: int, rows: int) -> bool:
 
 
 def test_a_table_that_is_resized_has_room_for_all() -> None:
-    report = check(resized, INPUTS, ("q <= 100000", "k <= 100000"))
+    report = check(resized, INPUTS, ("q <= 100000", "k <= 100000"), budget_s=300)
     assert report.verdict == "proved" and report.accepts.exact
     for q, k in ((1, 1), (8, 6), (13, 14), (7, 200), (200, 3)):
         assert runs(resized, q, k, 5)
 
 
 def test_a_table_that_is_given_has_room_exactly_for_what_torch_looks_up() -> None:
-    report = check(looked_up, INPUTS, ("q <= 500", "k <= 500"))
+    report = check(looked_up, INPUTS, ("q <= 500", "k <= 500"), budget_s=300)
     assert report.verdict == "refined" and report.accepts.exact
     for q, k in itertools.product((1, 2, 3, 4, 6, 7, 12, 14, 49, 64), repeat=2):
         greatest = int(positions(q, k).long().max())
@@ -68,7 +68,7 @@ def test_a_table_that_is_given_has_room_exactly_for_what_torch_looks_up() -> Non
 
 
 def test_of_one_number_of_queries_and_keys_singles_hold_every_position() -> None:
-    report = check(looked_up, INPUTS.replace("k]", "q]"), ("q <= 16777217",))
+    report = check(looked_up, INPUTS.replace("k]", "q]"), ("q <= 16777217",), budget_s=300)
     assert report.verdict == "refined" and report.accepts.exact
     assert report.accepts.holds(q=1 << 24, R=(1 << 25) - 1) and not report.accepts.holds(q=9, R=16)
 
@@ -123,8 +123,8 @@ def test_roundings_add_up_to_less_than_one() -> None:
 def test_a_bound_that_is_too_great_is_noticed() -> None:
     """Without it, sizes up to 2**24 are said to be certain, whose floats are more than 2 away."""
     with mock.patch.object(values, "NEAR", 1 << 40):
-        assert check(resized, INPUTS, ("q <= 16777217", "k < q")).verdict == "proved"
-    assert check(resized, INPUTS, ("q <= 16777217", "k < q")).verdict == "unknown"
+        assert check(resized, INPUTS, ("q <= 16777217", "k < q"), budget_s=300).verdict == "proved"
+    assert check(resized, INPUTS, ("q <= 16777217", "k < q"), budget_s=300).verdict == "unknown"
     q, k, j = 15152357, 6081880, 2027293
     far = torch.tensor([q - 1]) * 1.0 - torch.tensor([j]) * (q / k) + (k - 1) * (q / k)
     assert abs(Fraction(far.item()) - (q - 1 - j * Fraction(q, k) + (k - 1) * Fraction(q, k))) > 2
