@@ -116,6 +116,22 @@ class Index:
 
 
 @dataclass(frozen=True, slots=True)
+class Near:
+    """Floats in doubt, made from `term / over`, that differ from it by less than 1 at the sizes in `where`.
+    As an integer each differs by at most 1, and none has another sign.
+
+    All are integers, and exact, where `part / over` is one, unless that is None. If they are `sharp`, so is
+    the greatest of them wherever none is in doubt.
+    """
+
+    term: Dim
+    over: Dim
+    where: Formula
+    part: Dim | None = None
+    sharp: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Piece:
     """Elements that have the value `term / over` at each value of some indices, at the sizes that satisfy
     `given`.
@@ -136,6 +152,7 @@ class Piece:
     doubt: Formula = False
     least: int = 0
     once: tuple[Dim, int] | None = None
+    near: Near | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from dataclasses import replace
 from itertools import combinations, count
 from typing import Final, TypeAlias
 
-from ...ir.language import Index, Piece, Pieces
+from ...ir.language import Index, Near, Piece, Pieces
 from ...terms.dims import (
     Apply,
     Dim,
@@ -245,6 +245,8 @@ Reach: TypeAlias = Callable[[int, Piece], int]
 """Returns a lower bound of the result's size where one operand is so large a number, or its negative, and the
 other is this piece: 0 where it is not known.
 """
+Nearness: TypeAlias = Callable[[tuple[Dim, Dim], Piece, Piece], Near]
+"""Returns where a result, before it is rounded, is near this fraction, which is made from two pieces."""
 
 
 def combined(
@@ -254,15 +256,17 @@ def combined(
     reach: Reach = lambda least, other: 0,
     *,
     apart: bool = False,
+    near: Nearness | None = None,
 ) -> Pieces | None:
     """Returns elements computed from those of two tensors at the same indices, both of the result's shape.
     Where the two are known to vary along different axes, all pairs of their elements meet (`apart`), unless
     the same data may choose both.
 
     Elements in doubt stay so next to an operand that takes large numbers to numbers at least as large as its
-    `reach` says.
+    `reach` says, and where they are `near` what they are computed to be.
     """
-    a, b = _within_reach(a, b, reach), _within_reach(b, a, reach)
+    keeping = near is not None
+    a, b = _within_reach(a, b, reach, keeping), _within_reach(b, a, reach, keeping)
     parts = [[*known(side)] for side in (a, b)]
     several = [not is_partition(side) for side in (a, b)]
     pieces: list[Piece] = []
@@ -285,6 +289,7 @@ def combined(
                     tuple(dict.fromkeys((*one.fixed, *other.fixed))),
                     any_of((left.doubt, right.doubt)),
                     max(left.least, right.least),
+                    near=near and near(found, left, right),
                 )
             )
     unknown = any_of(p.given for p in (*a.pieces, *b.pieces) if p.term is None)
@@ -294,16 +299,24 @@ def combined(
     return together and replace(together, and_data=a.and_data or b.and_data)
 
 
-def _within_reach(pieces: Pieces, others: Pieces, reach: Reach) -> Pieces:
-    """Returns the pieces, with lower bounds of the size of elements in doubt next to the others."""
+def _within_reach(pieces: Pieces, others: Pieces, reach: Reach, keeping: bool) -> Pieces:
+    """Returns the pieces, with lower bounds of the size of elements in doubt next to the others; `keeping`
+    those that are near what they are computed to be, if there are no such bounds.
+    """
     if all(p.doubt is False for p in pieces.pieces):
         return pieces
     left = [min((reach(p.least, q) for q in known(others)), default=0) for p in pieces.pieces]
     if any(n < 2 and p.doubt is not False for n, p in zip(left, pieces.pieces, strict=True)):
-        return settled(pieces)
+        return settled(pieces, keeping=keeping)
     return replace(
         pieces, pieces=tuple(replace(p, least=n) for n, p in zip(left, pieces.pieces, strict=True))
     )
+
+
+def is_near(piece: Piece) -> Formula:
+    """Returns the sizes at which numbers in doubt differ by less than 1 from what they are computed to be."""
+    near = piece.near
+    return near.where if near is not None and (near.term, near.over) == (piece.term, piece.over) else False
 
 
 def gathered(
@@ -425,8 +438,9 @@ def _exchanged(piece: Piece, new: Mapping[str, Index]) -> Piece:
         return piece
     names = {old: symbol_of(i) for old, i in new.items()}
     once = piece.once and (substitute(piece.once[0], names), piece.once[1])
+    near = piece.near and replace(piece.near, term=substitute(piece.near.term, names))
     indices = tuple(new.get(i.name, i) for i in piece.indices)
-    return replace(piece, term=substitute(number(piece), names), indices=indices, once=once)
+    return replace(piece, term=substitute(number(piece), names), indices=indices, once=once, near=near)
 
 
 def symbol_of(index: Index) -> Term:
@@ -471,15 +485,21 @@ def without(piece: Piece, values: dict[str, Dim]) -> Piece:
     return replace(piece, term=term, indices=tuple(i for i in piece.indices if i.name not in values))
 
 
-def settled(pieces: Pieces) -> Pieces:
-    """Returns the pieces with elements in doubt made unknown, but for those of a range that are small."""
+def settled(pieces: Pieces, *, keeping: bool = False) -> Pieces:
+    """Returns the pieces with elements in doubt made unknown, but for those of a range that are small, and,
+    with `keeping`, for those that are near what they are computed to be.
+    """
     if all(p.doubt is False for p in pieces.pieces):
         return pieces
     found: list[Piece] = []
     for piece in pieces.pieces:
         if isinstance(piece.term, int) and abs(piece.term) < piece.least:
             piece = replace(piece, doubt=False, least=0)
-        if piece.doubt is not False:
+        if keeping and piece.doubt is not False and (near := is_near(piece)) is not False:
+            found.append(Piece(None, given=all_of((piece.given, piece.doubt, negate(near)))))
+            given = all_of((piece.given, any_of((negate(piece.doubt), near))))
+            piece = replace(piece, given=given, least=0)
+        elif piece.doubt is not False:
             given = all_of((piece.given, piece.doubt))
             found += [replace(small, given=given) for small in _small(piece)]
             found.append(Piece(None, given=given))
@@ -535,7 +555,7 @@ def divided(pieces: Pieces, law: Callable[[Piece], list[Piece] | None]) -> Piece
         if parts is None:
             return None
         found += parts
-    kept = [p for p in found if p.term is not None]
+    kept = [replace(p, near=None) for p in found if p.term is not None]
     unknown = any_of(p.given for p in found if p.term is None)
     held = gathered(kept, unknown, pieces.by_data, pieces.roundings, pieces.slack)
     return held and replace(held, and_data=pieces.and_data)

@@ -50,6 +50,7 @@ from .functions import (
     corners,
     finite,
     gathered,
+    is_near,
     known,
     number,
     parts_of,
@@ -297,6 +298,10 @@ def fitted(
     """
     if pieces is None or not all(at_least(p.over, 1) for p in pieces.pieces):
         return None
+    if any(p.near for p in pieces.pieces) and (
+        dtype not in ("float32", "int64") or pieces.roundings > FEW_ROUNDINGS
+    ):
+        pieces = replace(pieces, pieces=tuple(replace(p, near=None) for p in pieces.pieces))
     pieces = pieces if dtype == "float16" else finite(pieces)
     fractions = pieces.slack or any(p.over != 1 for p in pieces.pieces)
     exact = pieces.roundings == 0 and all(is_float(p) for p in pieces.pieces)
@@ -351,7 +356,8 @@ def fitted(
             if len(floats) + len(found) > MOST_PIECES:
                 return None
             if floats or dtype != "float16":
-                found += floats or (_doubted(piece, inside, high, DIGITS[dtype] if nearest else 0),)
+                bounded = _bounded_near(piece, ends, at_least)
+                found += floats or (_doubted(bounded, inside, high, DIGITS[dtype] if nearest else 0),)
                 continue
             inside = all_of((inside, negate(piece.doubt)))  # others may be infinite
             piece = replace(piece, doubt=False, least=0)
@@ -365,6 +371,29 @@ def fitted(
         pieces.slack,
     )
     return held and replace(held, and_data=pieces.and_data)
+
+
+FEW_ROUNDINGS: Final = 8
+NEAR: Final = 1 << 18
+"""Singles below this number, computed by up to `FEW_ROUNDINGS` operations from such, are near exact numbers.
+
+Each of the operations rounds its result, and perhaps its operands, four numbers below 2 * NEAR at most, by
+2**-24 of themselves. So the error is less than 8 * 4 * 2**19 * 2**-24 = 1.
+"""
+
+
+def _bounded_near(piece: Piece, ends: Corners, at_least: AtLeast) -> Piece:
+    """Returns the piece, near what is computed only where its ends are below `NEAR`."""
+    if (near := is_near(piece)) is False:
+        return replace(piece, near=None)
+    within = below(ends, NEAR, piece.over, at_least)
+    return replace(piece, near=piece.near and replace(piece.near, where=all_of((near, within))))
+
+
+def below(ends: Corners, most: int, over: Dim, at_least: AtLeast) -> Formula:
+    """Returns whether fractions of these numerators lie between a number and its negative."""
+    far = (side // over for side in (*ends[1], *(-1 * low for low in ends[0])))
+    return all_of(le(dim, most - 1) for dim in far if not at_least(most - 1 - dim, 0))
 
 
 def _is_ratio(pieces: Pieces) -> bool:
@@ -493,12 +522,16 @@ def scaled(pieces: Pieces, factor: Dim, over: Dim = 1) -> Pieces:
     if over != 1 or not isinstance(factor, int) or factor == 0:
         pieces = settled(pieces)
     slack = pieces.slack or (pieces.roundings > 0 and (factor, over) not in ((1, 1), (-1, 1)))
+
+    def one(p: Piece) -> Piece:
+        term, under = number(p) * factor, p.over * over
+        turned = (factor, over) == (-1, 1) and is_near(p) is not False
+        near = p.near and replace(p.near, term=term) if turned else None
+        return replace(p, term=term, over=under, near=near)
+
     return replace(
         pieces,
-        pieces=tuple(
-            p if p.term is None else replace(p, term=p.term * factor, over=p.over * over)
-            for p in pieces.pieces
-        ),
+        pieces=tuple(p if p.term is None or (factor, over) == (1, 1) else one(p) for p in pieces.pieces),
         slack=slack,
     )
 

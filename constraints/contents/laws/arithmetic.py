@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
+from itertools import chain
 from struct import pack, unpack
 from typing import Any, Final
 
 from msgspec import structs
 
-from ...ir.language import UNTRACKED, Affine, Elements, Piece, Pieces, Ratio, Shape, Span, Tensor, Truths
-from ...terms.dims import Dim, Term, ceildiv, maximum, minimum, substitute
+from ...ir.language import (
+    UNTRACKED,
+    Affine,
+    Elements,
+    Near,
+    Piece,
+    Pieces,
+    Ratio,
+    Shape,
+    Span,
+    Tensor,
+    Truths,
+)
+from ...terms.dims import Dim, Mono, Term, ceildiv, coefficients, maximum, minimum, substitute
 from ...terms.formula import Formula, all_of, any_of, ge, negate
 from ..elements.cycles import is_run, modulo, two_ends
 from ..elements.dtypes import DIGITS, INTEGRAL, SINGLE, SMALL, WHOLE, limits
 from ..elements.functions import (
     AtLeast,
+    Nearness,
     Reach,
     aligned,
     combined,
@@ -25,15 +39,27 @@ from ..elements.functions import (
     divided,
     gathered,
     is_infinite,
+    is_near,
     is_partition,
     known,
     mapped,
     nearest_even,
     number,
+    settled,
     symbol_of,
     without,
 )
-from ..elements.values import constant, is_data, is_float, nearest_floats, of, pieces_of, scaled
+from ..elements.values import (
+    NEAR,
+    below,
+    constant,
+    is_data,
+    is_float,
+    nearest_floats,
+    of,
+    pieces_of,
+    scaled,
+)
 from .calls import Law, NamedCall, of_number
 from .images import chosen_where
 
@@ -69,7 +95,9 @@ def plus(sign: int, swapped: bool = False) -> Law:
         if a is None or b is None or not isinstance(alpha, int):
             return UNTRACKED
         b = scaled(b, sign * alpha)
-        found = combined(a, b, sum_of_two, _moved_by, apart=call.are_apart(*names))
+        near = _near_sum(call, names, a, b)
+        found = combined(a, b, sum_of_two, _moved_by, apart=call.are_apart(*names), near=near)
+        found = _only_near(found) if found and near else found
         if found is None or (any((a.roundings, b.roundings)) and len(_divisors(a, b)) > 1):
             return UNTRACKED
         rounded = [side.roundings > 0 for side in (a, b)]
@@ -78,6 +106,85 @@ def plus(sign: int, swapped: bool = False) -> Law:
         return replace(found, roundings=found.roundings + any(rounded), slack=found.slack or loses)
 
     return add
+
+
+def _near_sum(call: NamedCall, names: Sequence[str], a: Pieces, b: Pieces) -> Nearness | None:
+    """Returns where sums are near exact ones: of numbers that are, and of exact ones. A number between exact
+    ones and sums that are not great is not great, either, if the exact ones are not.
+    """
+    if not (a.roundings or b.roundings):
+        return None
+    (first, one), (second, other) = (
+        (pieces, isinstance(call.named.get(name), Tensor)) for name, pieces in zip(names, (a, b), strict=True)
+    )
+
+    def near(found: tuple[Dim, Dim], p: Piece, q: Piece) -> Near:
+        return Near(*found, where(p, q), _part_of_both(p, q))
+
+    def where(p: Piece, q: Piece) -> Formula:
+        sides = (_near_operand(p, first, one), _near_operand(q, second, other))
+        if p.near or q.near:
+            return all_of(sides)
+        each = (((n := (number(one),), n), one.over) for one in (p, q) if not one.indices)
+        numbers = (below(ends, NEAR, over, call.at_least) for ends, over in each)
+        return all_of((*sides, *numbers)) if not (p.indices and q.indices) else False
+
+    return near
+
+
+def _near_operand(piece: Piece, pieces: Pieces, is_tensor: bool) -> Formula:
+    if piece.near or not is_tensor:
+        return is_near(piece) if piece.near else True
+    if pieces.roundings or pieces.slack or piece.over != 1:
+        return False
+    once = piece.once == (piece.term, DIGITS["float32"])
+    return negate(piece.doubt) if once or piece.doubt is False else False
+
+
+def _part_of_both(p: Piece, q: Piece) -> Dim | None:
+    """Returns a part of one piece such that where it is an integer the other is, too."""
+    for one, other in ((p, q), (q, p)):
+        part = one.near.part if one.near else None
+        if part is None:
+            continue
+        same = other.near is not None and (other.near.part, other.over) == (part, one.over)
+        plain = other.over == 1 or (other.over == one.over and not other.indices)
+        whole = other.over == 1 or all(
+            _is_multiple(mono, part) or _is_multiple(mono, one.over) for mono in coefficients(number(other))
+        )
+        if same or (other.near is None and plain and whole):
+            return part
+    return None
+
+
+def _is_multiple(mono: tuple[Mono, int], of: Dim) -> bool:
+    """Returns whether a product certainly is a multiple of a term."""
+    (atoms, factor), *others = coefficients(of)
+    within, by = mono
+    return not others and by % factor == 0 and all(within.count(a) >= atoms.count(a) for a in atoms)
+
+
+def _is_sharp(piece: Piece, at_least: AtLeast) -> bool:
+    """Returns whether the greatest of some fractions, made whole, is exact: it is an integer only where the
+    part is, and so all of them are, as it is that part or its negative beside integers.
+    """
+    ends = corners(number(piece), piece.indices, at_least)
+    part = piece.near.part if piece.near else None
+    if ends is None or part is None:
+        return False
+    return all(
+        any(all(_is_multiple(m, piece.over) for m in coefficients(high + sign * part)) for sign in (1, -1))
+        for high in ends[1]
+    )
+
+
+def _only_near(pieces: Pieces) -> Pieces:
+    """Returns the pieces without elements in doubt of which nothing is known, neither a least size."""
+    each = (
+        (p,) if p.least else settled(replace(pieces, pieces=(p,)), keeping=True).pieces
+        for p in pieces.pieces
+    )
+    return replace(pieces, pieces=tuple(chain.from_iterable(each)))
 
 
 def _is_small(pieces: Pieces) -> bool:
@@ -131,12 +238,23 @@ def times(call: NamedCall) -> Elements | Pieces:
     if a is None or b is None or a.slack or b.slack:
         return UNTRACKED
 
-    found = combined(a, b, product_of_two, _multiplied_by, apart=call.are_apart("input", "other"))
+    fraction = not isinstance(call.named.get("other"), Tensor) and b.roundings > 0
+    near = _near_product if fraction and _is_exact(a) else None
+    found = combined(a, b, product_of_two, _multiplied_by, apart=call.are_apart("input", "other"), near=near)
     if found is None:
         return UNTRACKED
     negation = any(side in (constant(1), constant(-1)) for side in (a, b))
     rounded = bool(a.roundings or b.roundings)
     return found if negation else replace(_rounded(found), slack=found.slack or rounded)
+
+
+def _near_product(found: tuple[Dim, Dim], integers: Piece, fraction: Piece) -> Near:
+    return Near(*found, True, number(fraction))
+
+
+def _is_exact(pieces: Pieces) -> bool:
+    whole = all(p.over == 1 and p.doubt is False for p in known(pieces))
+    return whole and not pieces.roundings and not pieces.slack
 
 
 def _may_be_infinite(a: Pieces, b: Pieces, call: NamedCall) -> bool:
@@ -638,9 +756,13 @@ def whole(pieces: Pieces | None, law: Callable[[Dim, Dim], Dim]) -> Pieces | Non
     if pieces is None:
         return None
     fractions = any(p.over != 1 for p in pieces.pieces if p.term is not None)
-    found = mapped(
-        pieces, lambda p: replace(p, term=law(number(p), p.over), over=1) if p.over != 1 else p, keeping=True
-    )
+
+    def one(p: Piece) -> Piece:
+        term = law(number(p), p.over)
+        near = p.near if is_near(p) is not False else None
+        return replace(p, term=term, over=1, near=near and replace(near, term=term, over=1, part=None))
+
+    found = mapped(pieces, lambda p: one(p) if p.over != 1 else p, keeping=True)
     if found is None:
         return None
     slack = pieces.slack or (fractions and pieces.roundings > 1 and not _is_constant(pieces))
@@ -719,10 +841,18 @@ def truncated(call: NamedCall) -> Elements | Pieces:
     if pieces is None:
         return UNTRACKED
     if _is_never_negative(pieces, call):
-        return whole(pieces, lambda n, d: n // d) or UNTRACKED
+        return whole(_with_sharp(pieces, call.at_least), lambda n, d: n // d) or UNTRACKED
     if _is_never_negative(scaled(replace(pieces, roundings=0), -1), call):
         return whole(pieces, ceildiv) or UNTRACKED
     return UNTRACKED
+
+
+def _with_sharp(pieces: Pieces, at_least: AtLeast) -> Pieces:
+    """Returns the pieces, with those marked of which the greatest number is exact once they are whole."""
+    return replace(pieces, pieces=tuple(
+        replace(p, near=replace(p.near, sharp=True)) if p.near and _is_sharp(p, at_least) else p
+        for p in pieces.pieces
+    ))  # fmt: skip
 
 
 def _has_fractions(pieces: Pieces) -> bool:

@@ -8,13 +8,15 @@ from typing import Any, Final, TypeAlias
 
 from ...ir.language import Affine, Elements, Pieces, Proportion, Quotient, Tensor
 from ...terms.dims import Term
-from ...terms.formula import Formula
-from ..elements.dtypes import SMALL
+from ...terms.formula import Formula, any_of, ge
+from ..elements.dtypes import DIGITS, SMALL
 from ..elements.functions import AtLeast
 from ..elements.shaping import stretched
 from ..elements.values import constant, of, pieces_of
 
 Named: TypeAlias = Mapping[str, Any]
+MOST_SINGLE: Final = 1 << DIGITS["float32"]
+"""Integers up to this one are singles."""
 
 
 def nothing_usual(mask: Tensor) -> tuple[Formula, Formula]:
@@ -55,7 +57,7 @@ class NamedCall:
         if isinstance(value, Tensor):
             pieces = pieces_of(of(value), value.shape)
             return None if pieces is None else stretched(pieces, value.shape, self.result.shape)
-        return of_number(value)
+        return (self.result.dtype == "float32" and _of_single(value)) or of_number(value)
 
 
     def are_apart(self, *names: str) -> bool:
@@ -74,6 +76,17 @@ def one_value(tensor: Tensor) -> int | None:
     match tensor.elements:
         case Affine(int() as value, ()):
             return value
+    return None
+
+
+def _of_single(value: Any) -> Pieces | None:
+    """Returns a float that lies next to an integer, as a single: this integer, if singles hold it."""
+    match value:
+        case Proportion("float", over, under) if over % under == 0:
+            (whole,) = constant(over // under).pieces
+            number = over // under
+            doubt, most = any_of((ge(number, MOST_SINGLE + 1), ge(-MOST_SINGLE - 1, number))), MOST_SINGLE
+            return Pieces((replace(whole, doubt=doubt, least=most),))
     return None
 
 

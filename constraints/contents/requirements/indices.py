@@ -14,7 +14,7 @@ from ...terms.dims import Apply, Dim, Term, lone_atom
 from ...terms.formula import Formula, all_of, any_of, eq, ge, le, lt, ne, negate
 from ..elements.cycles import is_run
 from ..elements.dtypes import INTEGRAL
-from ..elements.functions import corners, number
+from ..elements.functions import Corners, corners, is_near, number
 from ..elements.values import is_data, of, pieces_of, surely
 from ..outcomes.ranges import below
 
@@ -363,7 +363,17 @@ so many, and 1: even those that are rounded to 8 bits, by one in 512 each time.
 """
 
 
-def _is_near(end: Dim, size: Dim, least: int) -> Formula:
+def _within_one(c: Context, ends: Corners, bottom: Dim, size: Dim, by: int) -> Formula:
+    """Returns whether ends lie within the size even if they are off by one, or, with -1 for 1, only then.
+    Numbers that are not negative stay so.
+    """
+    lows, highs = ends
+    natural = all(_is_above(c, low) for low in lows) and _is_above(c, -1 * bottom)
+    below = () if natural else (ge(low - by, bottom) for low in lows)
+    return all_of((*below, *(lt(high + by, size) for high in highs)))
+
+
+def _is_close(end: Dim, size: Dim, least: int) -> Formula:
     """Returns whether a number is so near to a size that it matters how it is rounded, as those from the
     least one on are.
     """
@@ -394,13 +404,24 @@ def _require(
             reason = f"{op} is given indices that the sizes decide, in a way that is not followed"
             approximate(c, reason, any_of(nowhere))
             continue
-        if piece.doubt is not False:
+        doubt = piece.doubt
+        if doubt is not False:
             reason = f"{op} is given indices that floats are rounded to, into a size of {size}"
+            near = all_of((doubt, is_near(piece)))
+            if near is not False:
+                valid, possible = (_within_one(c, ends, bottom, size, by) for by in (1, -1))
+                approximate(c, reason, any_of((valid, negate(near), *nowhere)))
+                nowhere.append(all_of((valid, any_of((negate(doubt), near)))))
+                if piece.attained:
+                    there = any_of((possible, negate(near), *nowhere))
+                    c.require(there, reason, error, by_data=pieces.by_data)
+                doubt = all_of((doubt, negate(near)))
+                nowhere.append(near)
             below = (ge(-piece.least, e) for e in ends[0] if wraps)  # others are invalid, rounded or not
             beyond = (*below, *(ge(e, piece.least) for e in ends[1]))
             sides = (*(-1 * e for e in ends[0] if wraps), *ends[1])
-            near = any_of(_is_near(e, size, piece.least) for e in sides)
-            far = all_of((piece.doubt, ge(size, piece.least), any_of(beyond), near))
+            close = any_of(_is_close(e, size, piece.least) for e in sides)
+            far = all_of((doubt, ge(size, piece.least), any_of(beyond), close))
             approximate(c, reason, any_of((negate(far), *nowhere)))
             nowhere.append(far)
         inside = all_of(
@@ -417,7 +438,7 @@ def _require(
         if not piece.attained:
             approximate(c, f"{op} is given some of the {told}", needed)
             continue
-        if pieces.slack:
+        if pieces.slack and not (piece.near and piece.near.sharp and is_near(piece) is not False):
             approximate(c, f"{op} is given {told}, which floats are rounded to", needed)
             needed = any_of((*(lt(high, size + 1) for high in ends[1]), *nowhere))
         c.require(needed, told, error, by_data=pieces.by_data)

@@ -413,7 +413,54 @@ def _where(call: EndsCall) -> Ends:
                 return call.tail.kept(call.ends(), call.operand(), bound - 1)
         if made.op == "gt" and kept and type(bound) is int and bound >= 0:
             return _by_element(partial(_above, bound), "condition", *PAIR)(call)
-    return _by_element(_chosen(*PAIR), "condition", *PAIR)(call)
+    return _by_element(_taken, "condition", *PAIR)(call)
+
+
+def _taken(call: EndsCall) -> Ends:
+    """Some of the elements, those for which a comparison holds if the choice is made by one, and others."""
+    ends, found = _chosen(*PAIR)(call), _compared(call, "condition")
+    return _beside(ends, _those(call.ends(), *found), call.ends("other")) if found else ends
+
+
+def _compared(call: EndsCall, mask: str) -> tuple[str, int] | None:
+    """Returns the comparison with an integer, and this, if a mask is that of the input, as it is now; else
+    None.
+    """
+    condition, source = call.args.get(mask), call.args.get("input")
+    made = call.places.program.made(condition.id) if isinstance(condition, Ref) else None
+    if made is None or not isinstance(condition, Ref) or not isinstance(source, Ref):
+        return None
+    args = call.places.args(made)
+    bound, known = args.get("other"), args.get("input") == source and made.op in NEGATED
+    now = known and all(call.places.is_as_made(ref.id, call.time) for ref in (condition, source))
+    whole = now and call.operand().dtype in INTEGRAL and not call.ends().wild
+    return (made.op, bound) if whole and type(bound) is int else None
+
+
+NEGATED: Final = {"lt": "ge", "ge": "lt", "gt": "le", "le": "gt", "eq": "ne", "ne": "eq"}
+"""For each comparison the one that holds where it does not."""
+
+
+def _those(ends: Ends, comparison: str, bound: int) -> Ends:
+    """Returns the bounds of those integers for which a comparison with a number holds, if there are any."""
+    low, high = ends.low, ends.high
+    if comparison in ("gt", "ge", "eq"):
+        low = greater(low, flat(bound + (comparison == "gt")))
+    if comparison in ("lt", "le", "eq"):
+        high = less(high, flat(bound - (comparison == "lt")))
+    return Ends(low, high)
+
+
+def _filled(call: EndsCall) -> Ends:
+    """The elements where a mask is not true, and a number where it is."""
+    ends, found = _chosen("input", "value")(call), _compared(call, "mask")
+    kept = found and _those(call.ends(), NEGATED[found[0]], found[1])
+    return _beside(ends, kept, call.ends("value")) if kept else ends
+
+
+def _beside(ends: Ends, kept: Ends, other: Ends) -> Ends:
+    """Returns the bounds of a choice between some elements and others."""
+    return replace(ends, low=lower(kept.low, other.low), high=upper(kept.high, other.high))
 
 
 def _above(bound: int, call: EndsCall) -> Ends:
@@ -503,7 +550,7 @@ FUNCTIONS: Final[Mapping[str, Law]] = {
     "maximum": _by_element(_extremum(_at_least), *PAIR),
     "minimum": _by_element(_extremum(at_most), *PAIR),
     "where": _where,
-    "masked_fill": _by_element(_chosen("input", "value"), "input", "mask", "value"),
+    "masked_fill": _by_element(_filled, "input", "mask", "value"),
     **dict.fromkeys("bitwise_and bitwise_or bitwise_xor".split(), _by_element(_bits, *PAIR)),
     **dict.fromkeys(("lshift", "rshift"), _by_element(_shifted, *PAIR)),
     "ceil": _by_element(_whole(math.ceil), "input"),

@@ -29,11 +29,14 @@ class Line:
     spans: tuple[int | None, ...] = ()
 
     def plus(self, other: Line) -> Line:
-        slopes = tuple([a + b for a, b in zip_longest(self.slopes, other.slopes, fillvalue=NONE)])
+        pairs = zip_longest(self.slopes, other.slopes, fillvalue=NONE)
+        slopes = tuple([a + b if a and b else a or b for a, b in pairs])
         return Line(self.at + other.at, slopes, self.spans or other.spans)
 
     def times(self, factor: Fraction | int) -> Line:
-        return Line(self.at * factor, tuple([slope * factor for slope in self.slopes]), self.spans)
+        if factor == 1:
+            return self
+        return Line(self.at * factor, tuple([slope and slope * factor for slope in self.slopes]), self.spans)
 
     @property
     def negated(self) -> Line:
@@ -135,8 +138,9 @@ def product_above(a: Bound, b: Bound) -> Bound:
 
 def _straight(a: Line, b: Line) -> Line:
     """Returns the part of a product of lines that is one."""
-    pairs = zip_longest(a.slopes, b.slopes, fillvalue=NONE)
-    return Line(a.at * b.at, tuple([a.at * s + b.at * q for q, s in pairs]), a.spans or b.spans)
+    if not (a.slopes or b.slopes):
+        return Line(a.at * b.at)
+    return b.times(a.at).plus(Line(NONE, tuple([q and q * b.at for q in a.slopes]), a.spans))
 
 
 class Growth(IntEnum):

@@ -48,7 +48,24 @@ def capped(index: Tensor, bound: int) -> Tensor:
     return torch.zeros(256, 2)[torch.where(index < bound, index, bound - 1)]
 
 
+def filled(index: Tensor, by: str, bound: int, value: int) -> Tensor:
+    return index.masked_fill(getattr(index, by)(bound), value)
+
+
+def chosen(index: Tensor, by: str, bound: int, other: int) -> Tensor:
+    return torch.where(getattr(index, by)(bound), index, other)
+
+
+def doubled(x: Tensor) -> Tensor:
+    """Returns numbers of which bounds alone are known as sizes grow."""
+    return torch.eye(2 * n(x)).nonzero()[:, 1].float().long() // 2
+
+
 EXACT: Final[list[Target]] = [
+    lambda x: torch.zeros(n(x) // 2 + 1)[filled(doubled(x), "gt", 2, 0)],
+    lambda x: torch.zeros(n(x) // 2 + 1)[filled(doubled(x), "ge", 4, 1)],
+    lambda x: torch.zeros(n(x) // 2 + 1)[chosen(doubled(x), "le", 3, 0)],
+    lambda x: torch.zeros(3)[filled(x.topk(n(x))[1], "gt", 1, 0)],
     lambda x: torch.zeros(3 * n(x))[x.topk(n(x))[1].clamp(1, 2).prod()],
     lambda x: torch.zeros(4 * n(x) - 1, 1)[(x.argsort() + 1).clamp(max=2).cumprod(0).byte().long()],
     lambda x: torch.zeros(12)[((arange(n(x)) * 0.1).long() + 1).clamp(max=2).cumprod(0)],
