@@ -517,7 +517,7 @@ def adaptive_pool(spatial: int, maximum: bool = False, mean: bool = False) -> Ru
         means = all_of(eq(m, 1) for m in kept) if mean else False
         shape = (*input.shape[:-spatial], *kept)
         if means is not False and spatial > 1 and input.rank not in (spatial + 1, spatial + 2):
-            c.require(means, f"input must have rank {spatial + 1} or {spatial + 2}, unless all sizes become 1")
+            c.require(means, f"input must have rank {spatial + 1} or {spatial + 2} unless its sizes become 1")
             means = True
         if means is not True or spatial == 1:
             batch, channels, sizes = split(c, input, spatial)
