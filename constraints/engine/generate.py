@@ -1093,9 +1093,10 @@ class Generator:
         """Returns an equal value of its own identity, made by the same call."""
         copies, made = anew(value), self.known.made
         if made:
-            alone = type(value) is Tensor
-            pairs = ((value, copies),) if alone else zip(tensors(value), tensors(copies), strict=True)
-            for tensor, copy in pairs:
+            # Most results are one tensor, for which a generator takes long.
+            before = [value] if isinstance(value, Tensor) else tensors(value)
+            after = [copies] if isinstance(copies, Tensor) else tensors(copies)
+            for tensor, copy in zip(before, after, strict=True):
                 if id(tensor) in made:
                     made[id(copy)] = copy, made[id(tensor)][1]
         return copies

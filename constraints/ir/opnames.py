@@ -134,7 +134,7 @@ class Default(NamedTuple):
 
     place: int
     name: str
-    value: object
+    value: bool | int
 
 
 ATEN_DEFAULTS = MappingProxyType({"group_norm": Default(5, "cudnn_enabled", True)})

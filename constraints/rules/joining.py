@@ -282,9 +282,9 @@ def split_dim(name: str, at: int, least: int) -> Callable[..., tuple[Tensor, ...
         if input.rank < least:
             c.refuse(f"{name} takes a tensor of rank {least} or more, not {input}")
         dim = min(at, input.rank - 1)
+        if more and not all(isinstance(n, int | Term) for n in (indices_or_sections, *more)):
+            c.refuse(f"{name} takes one number of pieces, or indices", TypeError)
         by = (indices_or_sections, *more) if more else indices_or_sections
-        if more and not all(isinstance(n, int | Term) for n in by):
-            c.refuse(f"{name} takes a number of pieces, or indices, not {text(by)}", TypeError)
         if isinstance(by, int | Term):
             if by == 0:
                 c.refuse(f"{name} into 0 pieces")
