@@ -406,7 +406,7 @@ def multi_margin_loss(
     require_number(c, equals(p, 1, 2), f"multi_margin_loss takes p = 1 or 2, not {p}", ValueError)
     count, classes = _samples(c, input, "multi_margin_loss")
     apply_law(c, FLOATING, input.dtype, "multi_margin_loss")
-    _int64(c, target, "multi_margin_loss")
+    _margins_int64(c, target, "multi_margin_loss")
     if weight is not None:
         same_dtype(c, "multi_margin_loss with a weight", input, weight)
         _class_weights(c, weight, classes, 1, "multi_margin_loss")
@@ -430,6 +430,12 @@ def _int64(c: Context, target: Tensor, operation: str) -> None:
         c.refuse(f"{operation} takes classes of int64, not {target.dtype}")
 
 
+def _margins_int64(c: Context, target: Tensor, operation: str) -> None:
+    """Requires classes of int64 where there are any: kernels of no samples do not look at their dtype."""
+    if target.dtype not in ("int64", None):
+        c.require(eq(target.numel, 0), f"{operation} takes classes of int64, not {target.dtype}")
+
+
 def multilabel_margin_loss(
     c: Context, input: Tensor, target: Tensor, size_average: Value = None, reduce: Value = None,
     reduction: Value = "mean",
@@ -437,7 +443,7 @@ def multilabel_margin_loss(
     """[n, c], classes [n, c] -> [n], reduced; [c], [c] -> [], and c >= 1"""
     _, classes = _samples(c, input, "multilabel_margin_loss")
     apply_law(c, FLOATING, input.dtype, "multilabel_margin_loss")
-    _int64(c, target, "multilabel_margin_loss")
+    _margins_int64(c, target, "multilabel_margin_loss")
     if input.rank == 2:
         same_shape(c, input, target, "multilabel_margin_loss takes a target of the shape of its input")
     elif target.rank > 1:

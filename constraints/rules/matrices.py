@@ -291,6 +291,7 @@ def ldl_solve(c: Context, LD: Tensor, pivots: Tensor, B: Tensor, hermitian: bool
 
 def tensorinv(c: Context, A: Tensor, ind: int = 2) -> Tensor:
     """[*n, *m] with ∏n = ∏m and len(n) = ind -> [*m, *n]"""
+    ind = c.number(ind)
     if ind <= 0:
         c.refuse(f"ind is positive, not {ind}")
     if ind > A.rank:

@@ -19,6 +19,9 @@ torch.zeros(3) == [n]; torch.zeros(3) == (n,); torch.zeros(3) != {n}; x == x; x 
 (n == x).sum() + n; x.view(7) if x == None else x; x.view(7) if x != None else x; x == (y := x.sum())
 """
 SIGNATURES = """
+torch.vmap(); torch.autograd.grad(x); torch.nn.utils.rnn.pad_sequence(); torch.sym_ite(x); torch.cond(x)
+torch.linalg.tensorinv(x[None], ind=n); F.multilabel_margin_loss(x, x); F.multi_margin_loss(x, x[:, 0])
+F.adaptive_avg_pool2d(x, n); F.adaptive_avg_pool2d(x, 1); F.adaptive_avg_pool3d(x, n); format(range(n))
 x.type((1, 0)); x.type(2); x.type(x); x.type(n); x.type(torch.FloatTensor); x.type("torch.DoubleTensor")
 x.new_tensor(1, torch.int64); x.new_tensor([1, n], dtype=torch.int8); x.new(x, 1); x.new(1, x); x.new(n, 2)
 x.hsplit(x, 1); x.hsplit(x, n); x.hsplit(2)[0]; x.hsplit([1])[1]; x.vsplit(1, 2)[0]; x.vsplit(x, n)

@@ -10,10 +10,11 @@ restored.
 from __future__ import annotations
 
 import functools
+import inspect
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
-from types import ClassMethodDescriptorType, ModuleType
+from types import ClassMethodDescriptorType, CodeType, FrameType, ModuleType
 from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
@@ -180,6 +181,29 @@ def _dispatching(owner: int, attribute: str, plain: Function) -> tuple[Function,
         return calls.get(threading.get_ident(), plain)(*args, **kwargs)
 
     return by_thread, calls
+
+
+_BY_THREAD: Final = next(
+    code
+    for code in _dispatching.__wrapped__.__code__.co_consts
+    if isinstance(code, CodeType) and code.co_name == "by_thread"
+)
+
+
+def misfits(frame: FrameType) -> bool:
+    """Returns whether a call of a replacement, which failed in this frame, has arguments that the plain
+    function does not take, either.
+    """
+    if frame.f_code is not _BY_THREAD:
+        return False
+    given = frame.f_locals
+    try:
+        inspect.signature(given["plain"]).bind(*given["args"], **given["kwargs"])
+    except TypeError:
+        return True
+    except ValueError:  # a function in C++ without a signature
+        return False
+    return False
 
 
 class _Values:

@@ -21,6 +21,7 @@ import torch
 from ..bytecode.operations import HANDING_ON, OPERATORS, Operation, Part, failed, innermost, is_raised
 from ..bytecode.origins import REFUSALS, is_inner, is_of_package, is_of_rules
 from ..host.operators import is_operator
+from ..host.patches import misfits
 from ..host.tensors import overrides_off
 from ..values.numbers import Real, Size
 from ..values.symbolic import Sizes, SymbolicTensor
@@ -35,7 +36,7 @@ def is_programs(error: Exception) -> bool:
         return False
     if is_of_rules(file := trace.tb_frame.f_code.co_filename) or file.endswith(".pyx"):
         return False  # compiled code of NumPy's may refuse a stand-in
-    if is_refusal(error):
+    if is_refusal(error) or (type(error) is TypeError and misfits(trace.tb_frame)):
         return True
     if isinstance(error, AttributeError):
         context = error.__context__

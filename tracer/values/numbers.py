@@ -70,6 +70,11 @@ class _SymIntNode:
 
     is_nested_int = is_constant
 
+    @property
+    def expr(self) -> Any:
+        """Ends the run: torch's own symbolic tracing needs an expression of SymPy."""
+        return self.number.run.give_up("torch traces sizes symbolically, which is not followed")
+
     def is_bool(self) -> bool:
         return isinstance(self.number, bool)
 
