@@ -85,6 +85,21 @@ ARITHMETIC: Final = (
     "1 / {t}.sum().item()", "({q} - 0.5) ** -1", "max({q}, 0.5) ** -1", "-{q} // {k}", "{q} % -{k}",
 )  # fmt: skip
 """Arithmetic of Python's, which raises an error at some sizes."""
+COMPARISONS: Final = (
+    "{q} == {t}", "{t} != {q}", "{q} < {t}", "({q} / {k}) >= {t}", "{q} in torch.arange({k})",
+    "{t} == None", "{t} != [{q}]", "[{q}] == {t}", "{t}.shape == ({q}, {r})", "({q}, {r}) != {t}.shape",
+    "{q} in {t}.shape", "{t}.shape == {t}", "{q} is None", "{q} == str({r})", "{t} in [None, {t}]",
+    "{q} == {r}", "{q} <= {r} < {k}", "({q} > {r}) == ({q} > {k})", "{t}.shape[:1] == [{q}]",
+    "{q} == {r} / {k}", "{q} in ({r}, {k})", "{q} in range({r})", "{q} == {t}.numel()", "{q} == {t}.sum()",
+    "{q} == torch.tensor({r})",
+)  # fmt: skip
+"""Comparisons, of which some are truths, and some have a result for each element."""
+REFLECTED: Final = tuple(
+    f"{left} {operator} {right}"
+    for operator in "+ - * / // % ** & | ^ << >> @".split()
+    for left, right in (("{q}", "{t}"), ("{t}", "{q}"), ("{q}", "torch.arange(1, {k})"), ("{q} / {k}", "{t}"))
+)
+"""Operators with a size, or a quotient, on either side of a tensor."""
 NUMBERS: Final = ("{n}", "({n} - {k})", "({n} - {k})", "({k} - {n})", "-{n}", "({n} % {k})", "min({n}, {k})")
 
 
@@ -94,10 +109,13 @@ def numbers(w: Writer, name: str) -> Program:
     for _ in range(w.rng.choice((1, 1, 2))):
         if w.rng.random() < 0.3:
             step(w)
-        text = w.rng.choice(w.rng.choice((AXES, SIZES, RANGES, ARITHMETIC)))
+        text = w.rng.choice(w.rng.choice((AXES, SIZES, RANGES, ARITHMETIC, COMPARISONS, REFLECTED)))
         w.used.append(text)
         if text in ARITHMETIC:
             text = w.rng.choice(("torch.zeros(abs(int({0})) % 5, 2)", "{{t}} * ({0})")).format(text)
+        if text in COMPARISONS:
+            found = f"torch.as_tensor({text})"
+            text = w.rng.choice((f"{{t}}[1:] if bool({found}.all()) else {{t}}", f"{found} + {{t}}.sum()"))
         for rank in (1, 2):
             text = text.replace(f"{{t{rank}}}", (w.find(rank=rank) or w.tensors[0]).name)
         for hole in ("{q}", "{r}"):
