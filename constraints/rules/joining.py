@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..engine.generate import BadCall
 from ..ir.language import Context, Layout, Shape, Tensor, product
 from ..terms.dims import Dim, Term, ceildiv, maximum, minimum, total
 from ..terms.formula import divides, eq, ge
@@ -282,8 +283,8 @@ def split_dim(name: str, at: int, least: int) -> Callable[..., tuple[Tensor, ...
         if input.rank < least:
             c.refuse(f"{name} takes a tensor of rank {least} or more, not {input}")
         dim = min(at, input.rank - 1)
-        if more and not all(isinstance(n, int | Term) for n in (indices_or_sections, *more)):
-            c.refuse(f"{name} takes one number of pieces, or indices", TypeError)
+        if any(isinstance(n, Tensor) for n in (indices_or_sections, *more)):
+            raise BadCall(f"{name} takes a tensor for a number where it has one element")
         by = (indices_or_sections, *more) if more else indices_or_sections
         if isinstance(by, int | Term):
             if by == 0:

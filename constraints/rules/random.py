@@ -63,6 +63,7 @@ def bernoulli_(c: Context, input: Tensor, p: Value = 0.5) -> Tensor:
     """[*a], p: [*b] or a number -> [*a], where b broadcasts to a."""
     has_kernel(c, "===x", input, "bernoulli_")
     if isinstance(p, Tensor):
+        has_kernel(c, "xx=x", p, "bernoulli_")
         fits: Formula = p.rank <= input.rank and all_of(
             any_of((eq(want, have), eq(want, 1)))
             for have, want in zip(reversed(input.shape), reversed(p.shape), strict=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ..engine.generate import RuleFunction
+from ..engine.generate import BadCall, RuleFunction
 from ..engine.memory import is_contiguous
 from ..ir.language import Context, Layout, Shape, Tensor, Value
 from ..terms.dims import Dim, Term
@@ -59,7 +59,7 @@ def new(c: Context, input: Tensor, *size: Dim | tuple[Any, ...] | Tensor) -> Ten
     if not size:
         return Tensor((0,), input.dtype)
     if len(size) > 1 and any(isinstance(n, Tensor) for n in size):
-        c.refuse("new takes sizes, or one tensor", TypeError)
+        raise BadCall("new takes a tensor for a size where it has one element")
     if isinstance(size[0], Tensor):
         same_dtype(c, "new", input, size[0])
         return size[0]

@@ -53,7 +53,7 @@ def test_the_verdict_is_that_of_eager_runs(text: str) -> None:
 
 @pytest.mark.parametrize("text, verdict", [
     ("n in x", "proved"), ("n == x", "proved"), ("x.view(7) if x == None else x", "proved"),
-    ("torch.kl_div(x, x)", "proved"), ("x.hsplit(x, 1)", "refuted"), ("x.new(x, 1)", "refuted"),
+    ("torch.kl_div(x, x)", "proved"), ("torch.lobpcg(x)", "unknown"), ("x.new(x, 1)", "unknown"),
     ("torch.zeros(torch.broadcast_shapes(x.shape))", "proved"), ("x.as_subclass(3)", "refuted"),
 ])  # fmt: skip
 def test_a_call_is_decided(text: str, verdict: str) -> None:
