@@ -55,6 +55,11 @@ def _numel(sizes: Sequence[int]) -> int:
     return numel
 
 
+def _every_second(sizes: Sequence[int], least: float, greatest: float) -> torch.Tensor:
+    """The least number and the greatest in turn."""
+    return least + (torch.arange(_numel(sizes)) % 2).reshape(tuple(sizes)) * (greatest - least)
+
+
 FILLS: dict[str, Fill] = {
     "low": lambda sizes: torch.zeros(tuple(sizes)),
     "high": _ascending,
@@ -63,6 +68,7 @@ FILLS: dict[str, Fill] = {
     "ones": lambda sizes: torch.ones(tuple(sizes)),
     "great": lambda sizes: torch.full(tuple(sizes), 1e4),
     "negative": lambda sizes: torch.full(tuple(sizes), -1.0),
+    "apart": lambda sizes: _every_second(sizes, 0.0, 1e4),
 }
 FIRST = ("low", "high", "random")
 TURNS = tuple(f"turn {places}" for places in range(-8, 300))
@@ -89,8 +95,8 @@ def _places(turn: str) -> int:
 
 
 class Drawn(TorchFunctionMode):
-    """What torch draws at random, at an end of its range: the least (`low`) or the greatest (`high`); or all
-    in turn, from a number of places on.
+    """What torch draws at random, at an end of its range: the least (`low`), the greatest (`high`), or each in
+    turn (`apart`); or all in turn, from a number of places on.
     """
 
     def __init__(self, end: str) -> None:
@@ -106,15 +112,16 @@ class Drawn(TorchFunctionMode):
             name = getattr(func, "__name__", "")
             if self.end.startswith("turn "):
                 return _in_turn(name, args, kwargs, result, _places(self.end))
-            return self._moved(name, args, kwargs, result) if self.end in ("low", "high") else result
+            ends = self.end in ("low", "high", "apart")
+            return self._moved(name, args, kwargs, result) if ends else result
 
     def _moved(self, name: str, args: Any, kwargs: Any, result: torch.Tensor) -> torch.Tensor:
         high = self.end == "high"
-        if name == "randint":
-            low, top = _range(args, kwargs)
+        if name in ("randint", "rand"):
+            low, top = _range(args, kwargs) if name == "randint" else (0, 2 - 2**-24)
+            if self.end == "apart":
+                return result.copy_(_every_second(result.shape, low, top - 1))
             return result.fill_(top - 1 if high else low)
-        if name == "rand":
-            return result.fill_(1 - 2**-24 if high else 0)
         if name == "randperm":
             return result.copy_(result.sort(descending=high).values)
         if name == "multinomial" and _are_equal(args[0]):

@@ -133,9 +133,7 @@ def logsumexp(c: Context, input: Tensor, dim: Axes, keepdim: Value = False) -> T
     return result
 
 
-def hash_tensor(
-    c: Context, input: Tensor, dim: Axes = None, *, keepdim: Value = False, mode: int = 0
-) -> Tensor:
+def hash_tensor(c: Context, input: Tensor, dim: Axes = None, keepdim: Value = False, mode: int = 0) -> Tensor:
     """[*a, n, *b] -> uint64[*a, *b], where n is not 0"""
     apply_law(c, "===x", input.dtype, "hash_tensor")
     if mode != 0:

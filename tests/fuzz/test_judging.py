@@ -58,6 +58,7 @@ def test_the_fills_of_a_second_look_find_what_the_first_missed() -> None:
         ("i = torch.randint(0, len(x), (1,))\n    return torch.ones(9)[(i == 101) * 9]", 256),
         ("i = torch.multinomial(torch.ones(len(x)), 2)\n    return torch.ones(9)[(i == 101) * 9]", 256),
         ("i = torch.randperm(len(x))[0]\n    return torch.ones(9)[(i == 101) * 9]", 256),
+        ("i = torch.randint(0, len(x), (3,))\n    return torch.ones(255)[i.max() - i]", 256),
     ],
 )  # fmt: skip
 def test_a_second_look_draws_each_choice(line: str, size: int) -> None:

@@ -129,6 +129,8 @@ def rows_of_a_convolution(x: Tensor) -> Tensor:
     lambda x: torch.copysign(x[:, None], x).inverse(),
     lambda x: x.masked_fill(x[:, None] > 0, 2.0).inverse(),
     lambda x: x.expand(len(x), -1).sin().inverse(),
+    lambda x: x.expand(len(x), -1).clone().uniform_(len(x) - 5, len(x) - 5).inverse(),
+    lambda x: x.expand(len(x), -1).clone().random_(len(x), len(x) + 1).inverse(),
     lambda x: x.expand(len(x), -1).reciprocal().hypot(x).inverse(),
 ])  # fmt: skip
 def test_matrices_that_are_singular_whatever_the_data(target: Callable[[Tensor], object]) -> None:

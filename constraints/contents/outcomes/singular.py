@@ -10,6 +10,7 @@ from typing import Final
 
 from ...ir.language import Affine, Number, Shape, Tensor, Value
 from ...ir.program import refs
+from ...terms.dims import Term
 from ...terms.formula import Formula, all_of, any_of, ge, lt
 from .constancy import Made
 from .dataless import STRETCHING, Dataless
@@ -71,6 +72,11 @@ diagonal.
 _JOINING: Final = frozenset("stack cat concat concatenate".split())
 _TRIANGLES: Final[Mapping[str, int]] = {"tril": -1, "triu": 1}
 """For each operator the sign of the diagonals beyond the main one, without which a triangle is singular."""
+_DRAWN: Final[Mapping[str, tuple[str, str, int]]] = {
+    "uniform": ("from", "to", 0), "random": ("low", "high", 1), "randint": ("low", "high", 1),
+    "randint_like": ("low", "high", 1),
+}  # fmt: skip
+"""Operators that draw from a range: its ends, and how far apart they are where it holds one number alone."""
 _CONVOLUTIONS: Final = frozenset("conv1d conv2d conv3d".split())
 _CONSTANT: Final = frozenset(
     "zeros ones full zeros_like ones_like full_like new_zeros new_ones new_full".split()
@@ -99,6 +105,8 @@ def _degenerate(program: Dataless, ref: int, depth: int) -> Formula:
         return True
     if made.op == "bernoulli":  # with a chance that is not known, which may be 0
         return type(made.get("p")) is Number
+    if made.op in _DRAWN:
+        return _of_one_number(made)
     if made.op in _JOINING:
         return any(_are_one(program, one, other) for one, other in combinations(operands, 2))
     if made.op in _TRIANGLES:
@@ -126,6 +134,20 @@ def _degenerate(program: Dataless, ref: int, depth: int) -> Formula:
         for one, shape in parts
     )
     return all_of(found) if operands else False
+
+
+def _of_one_number(made: Made) -> Formula:
+    """Returns the sizes at which numbers that are drawn from a range are all the same, as far as is known."""
+    first, last, gap = _DRAWN[made.op]
+    low, high = made.get(first), made.get(last)
+    if high is None:  # `random_(high)`, or the range that is not given
+        if low is None or gap == 0:
+            return False
+        low, high = 0, low
+    low = 0 if low is None else low
+    if isinstance(low, int | Term) and isinstance(high, int | Term):
+        return lt(high - low, gap + 1)
+    return high - low <= gap if isinstance(low, int | float) and isinstance(high, int | float) else True
 
 
 def _of_product(program: Dataless, made: Made, operands: list[int], depth: int) -> Formula:
