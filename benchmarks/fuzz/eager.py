@@ -95,8 +95,8 @@ def _places(turn: str) -> int:
 
 
 class Drawn(TorchFunctionMode):
-    """What torch draws at random, at an end of its range: the least (`low`), the greatest (`high`), or each in
-    turn (`apart`); or all in turn, from a number of places on.
+    """What torch draws at random, at an end of its range: the least (`low`), the greatest (`high`), or both
+    in turn (`apart`); or all in turn, from a number of places on.
     """
 
     def __init__(self, end: str) -> None:

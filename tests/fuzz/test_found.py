@@ -15,6 +15,10 @@ FOUND: dict[str, tuple[str, str, Sizes]] = {
         "x.new_zeros(x.shape[1], len(x)).aminmax(dim=x.shape[1] - 3)[0]",
         "x: float32[a, b]", {"a": 2, "b": 3},
     ),
+    "the only axis of a scalar, moved": (
+        "torch.ones(3)[torch.zeros(x.shape[0], x.shape[1] // 2).long().squeeze().movedim(0, -1)]",
+        "x: float32[a, b]", {"a": 1, "b": 2},
+    ),
     "indices among which there are none": (
         "torch.ones(6)[(x.topk(1).indices[1:, None] * x.shape[0] + torch.arange(x.shape[0])).flatten()]",
         "x: float32[a]", {"a": 2},

@@ -53,6 +53,8 @@ def last_two(call: NamedCall, rank: int) -> tuple[int, ...]:
 
 
 def moved_axes(call: NamedCall, rank: int) -> tuple[int, ...]:
+    if not rank:
+        return ()  # of a scalar, whose only axis is moved to its own place
     source, target = (
         [d % rank for d in (v if isinstance(v, tuple) else (v,))]
         for v in (call.named["source"], call.named["destination"])
