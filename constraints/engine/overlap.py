@@ -165,11 +165,19 @@ SHAPED_FIRST: Final = ITERATED | {"dot", "vdot"}
 """Operators that refuse an operand as an `out=` of another shape than that of the result."""
 
 
+_NUMBERS: Final = frozenset("alpha beta dim nan posinf neginf diagonal decimals".split())
+"""Parameters that torch reads a number from, which an element of a tensor may be, too."""
+_SCALED: Final = frozenset("addcmul addcmul_ addcdiv addcdiv_".split())
+"""Operators whose `value` is such a number."""
+
+
 def refused(op: str, parameter: str, out: bool, place: int = 0) -> Overlap:
     """Returns the overlaps that the operator refuses for the operand of this name, and the `out=` at this
     place among several.
     """
     if place and op in FIRST_ONLY:
+        return Overlap.NOTHING
+    if parameter in _NUMBERS or (parameter == "value" and op in _SCALED):
         return Overlap.NOTHING
     unlisted = _OF_LISTS if op.startswith("_foreach_") and not out else Overlap.UNKNOWN
     rule = (OUT if out else IN_PLACE).get(op, unlisted)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..engine.generate import BadCall
+from ..engine.memory import is_contiguous
 from ..ir.language import Context, Layout, Shape, Tensor, product
 from ..terms.dims import Dim, Term, ceildiv, maximum, minimum, total
 from ..terms.formula import divides, eq, ge
@@ -90,7 +91,9 @@ def stack(c: Context, tensors: tuple[Tensor, ...], dim: int = 0) -> Tensor:
         return Tensor(joined, dtype, joined_layout(c, [unsqueeze(c, t, at) for t in tensors], joined))
     joined = (*shape[:at], count * shape[at], *shape[at + 1 :])
     whole = Tensor(joined, dtype, joined_layout(c, tensors, joined))
-    steps = strides_of(whole)
+    # Where the channels are innermost, axes of size 1 have other strides after the view that makes k tensors.
+    is_known = is_contiguous(whole) or all(c.at_least(n, 2) for n in shape)
+    steps = strides_of(whole) if is_known else None
     split = steps and (*steps[:at], steps[at] * shape[at], *steps[at:])
     return with_strides(whole, (*shape[:at], count, *shape[at:]), split)
 

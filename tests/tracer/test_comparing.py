@@ -19,6 +19,8 @@ torch.zeros(3) == [n]; torch.zeros(3) == (n,); torch.zeros(3) != {n}; x == x; x 
 (n == x).sum() + n; x.view(7) if x == None else x; x.view(7) if x != None else x; x == (y := x.sum())
 """
 SIGNATURES = """
+x.add_(1, alpha=x[0, 0]); x.addcmul_(x, x, value=x[0, 0]); x.nan_to_num_(x[0, 0]); x.add_(x[0, 0])
+x.long().tril_(x.long()[0, 0]); (y := x.long()).cumsum_(y[0, 0] * 0); x.fill_(x[0, 0]); x.bernoulli_(x.long())
 torch.vmap(); torch.autograd.grad(x); torch.nn.utils.rnn.pad_sequence(); torch.sym_ite(x); torch.cond(x)
 torch.linalg.tensorinv(x[None], ind=n); F.multilabel_margin_loss(x, x); F.multi_margin_loss(x, x[:, 0])
 F.adaptive_avg_pool2d(x, n); F.adaptive_avg_pool2d(x, 1); F.adaptive_avg_pool3d(x, n); format(range(n))

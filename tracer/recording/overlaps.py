@@ -73,6 +73,8 @@ def require_no_overlap(
             overlapping = _assigned(generator, written, lies, value, arguments)
         else:
             names = _parameters(arguments, value, tensor is written or out)
+            if not names:
+                continue
             checked = _strictest([refused(op, name, out, place) for name in names])
             region, other = _regions(written.memory, written.value, lies, value)
             if _itself(lies) is _itself(written.memory):
@@ -279,12 +281,14 @@ def _require_apart(generator: Generator, op: str, out: Tensor, result: Value) ->
 
 
 def _parameters(arguments: Mapping[str, Any], value: Tensor, first: bool) -> list[str]:
-    """The parameters that a tensor is the argument of, or is among; `first` if it may be the first one."""
+    """Returns the parameters that a tensor is the argument of, or is among; `first`: it may be the first one.
+    There are none for a tensor without dims that the rule has read as a number.
+    """
     named = [*arguments.items()]
     if not first and isinstance(named[0][1], Tensor):
         del named[0]
     found = [name for name, argument in named if any(part is value for part in tensors(argument))]
-    return found or [""]
+    return found or [""] * bool(value.shape)
 
 
 def _strictest(checked: list[Overlap]) -> Overlap:
