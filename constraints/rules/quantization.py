@@ -163,9 +163,10 @@ def scaled_mm(
     rank_is(c, mat2, "the second matrix", 2)
     (n, k), (k2, m) = input.shape, mat2.shape
     c.require(eq(k, k2), f"the contracted sizes must agree: {k} and {k2}")
+    # which checks come first, and so the type of the error, depends on the CPU
     for matrix in (input, mat2):
         if matrix.dtype is not None and not matrix.dtype.startswith("float8"):
-            c.refuse(f"a product with scales is of float8, not of {matrix.dtype}", ValueError)
+            c.refuse(f"a product with scales is of float8, not of {matrix.dtype}", Exception)
     for scale in (scale_a, scale_b):
         if scale.dtype not in (None, "float32"):
             c.refuse(f"scales are float32 on a CPU, not {scale.dtype}")
