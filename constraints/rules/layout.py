@@ -268,9 +268,7 @@ def unflatten(c: Context, input: Tensor, dim: int, sizes: Shape | int) -> Tensor
     shape = (*input.shape[:at], *new, *input.shape[at + 1 :])
     if not isinstance(input.layout, tuple):
         return Tensor(shape, input.dtype, input.layout)
-    old = input.layout
-    strides = (*old[:at], *(step * old[at] for step in contiguous_strides(new)), *old[at + 1 :])
-    return with_strides(input, shape, strides)
+    return Tensor(shape, input.dtype, view_of(c, input.shape, input.layout, shape).layout)
 
 
 # --- dims of size 1 --------------------------------------------------------------------------------------

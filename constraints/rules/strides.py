@@ -244,7 +244,7 @@ def view_of(c: Context, shape: Shape, strides: Strides, new: Shape, inferred: in
             conditions.append(either(_no_break(c, parts, at, nonzero), split))
     possible = all_of(conditions)
     if None not in ends:
-        steps = _new_strides(parts, [j for j in ends if j is not None], new, last)
+        steps = _new_strides(c, parts, [j for j in ends if j is not None], new, last)
         return View(possible, laid_out(new, steps))
     if contiguous_under(possible, shape, strides):
         return View(possible, Layout.CONTIGUOUS)
@@ -319,18 +319,29 @@ def _splits(
     return any_of(candidates), None
 
 
-def _new_strides(parts: list[Block], ends: list[int], new: Shape, last: Dim | None) -> Strides:
-    """Returns the strides of the new dims. The block m holds those from ends[m-1] to ends[m], row-major, on
-    its own stride; trailing dims of size 1 take over the stride `last` of an old one.
+def _new_strides(
+    c: Context, parts: list[Block], ends: list[int], new: Shape, last: Dim | None
+) -> Strides | None:
+    """Returns the strides of the new dims; None where they depend on which sizes are 1.
+
+    The block m holds the dims from ends[m-1] to ends[m], row-major, on its own stride. Those of size 1 at the
+    end of a block belong to the next one, as if they stood at its beginning: their stride is the length of
+    that block. At the end of the last block they take over the stride `last` of an old dim.
     """
+    parts = parts or [Block(1, 1)]
     bounds = [0, *ends, len(new)]
+    beyond = [*(block.size * block.stride for block in parts[1:]), last]
     strides: list[Dim] = []
-    for m, block in enumerate(parts or [Block(1, 1)]):
-        strides += (step * block.stride for step in contiguous_strides(new[bounds[m] : bounds[m + 1]]))
-    for i in reversed(range(len(new))):
-        if last is None or new[i] != 1:
-            break
-        strides[i] = last
+    for block, step, (start, end) in zip(parts, beyond, pairwise(bounds), strict=True):
+        own = [n * block.stride for n in contiguous_strides(new[start:end])]
+        for i in reversed(range(end - start)) if step is not None else ():
+            if c.at_least(new[start + i], 2):
+                break
+            if new[start + i] == 1:
+                own[i] = step
+            elif own[i] != step:
+                return None
+        strides += own
     return tuple(strides)
 
 

@@ -47,6 +47,15 @@ STEPS = """F.interpolate(y, scale_factor=2) | F.adaptive_avg_pool2d(y, 2) | F.ad
     | torch.stack([y, y], 1)[:, 0] | torch.zeros_like(y) | y.index_select(1, torch.arange(y.shape[1]))
     | y[:, torch.arange(y.shape[1])] | F.normalize(y) | y.narrow(1, 0, 1) | y.amax(1, keepdim=True)
     | y.clamp(0, 1)"""
+SPLITS = """y.flatten(2).unflatten(2, y.shape[2:]) | y.flatten(0, 1).unflatten(0, y.shape[:2])
+    | y.flatten(2).transpose(1, 2).transpose(1, 2).view(y.shape)
+    | y.reshape(y.shape[0], -1, y.shape[1]).transpose(1, 2).view(y.shape)
+    | y.permute(0, 2, 3, 1).reshape(y.shape[0], -1, y.shape[1]).transpose(1, 2).unflatten(2, y.shape[2:])
+    | y.flatten(1, 2).transpose(1, 2).unflatten(2, (y.shape[1], y.shape[2]))
+    | y.transpose(1, 2).reshape(-1, y.shape[1], y.shape[3]).unflatten(0, (y.shape[0], y.shape[2]))
+    | y.view(y.shape[0], 1, *y.shape[1:]).transpose(1, 2).squeeze(2) | y.unsqueeze(1).flatten(0, 1)
+    | y.permute(2, 3, 0, 1).flatten(0, 1).unflatten(0, y.shape[2:]) | y.transpose(0, 1)
+    | y.permute(0, 3, 1, 2) | y.reshape(-1, y.shape[3]).t().view(1, y.shape[3], y.shape[0], -1)"""
 ENDS = """.view(-1) | .view(y.shape[0], -1) | .flatten(2).view(-1) | .transpose(1, 2).flatten(2).view(-1)
     | .view(y.shape[0], y.shape[1], -1) | .permute(0, 2, 3, 1).view(-1) | .flatten(0, 1).view(-1)
     | .permute(0, 2, 3, 1).reshape(-1, y.shape[1]).view(y.shape[0], -1) | .view(-1, y.shape[-1])"""
@@ -114,6 +123,14 @@ def layouts(rng: random.Random) -> Written:
     return written("x, z", [*lines, f"return y{one(rng, ENDS)}"], "x: [b, c, h, w]; z: [w]", names, 3)
 
 
+def splits(rng: random.Random) -> Written:
+    """An image goes through views that split and merge its axes, and then as in `layouts`."""
+    lines = [f"y = {one(rng, IMAGES)}", *(f"y = {one(rng, SPLITS)}" for _ in range(rng.randint(1, 2)))]
+    lines.append(f"y = {one(rng, STEPS)}")
+    names = ("b", "c", "h", "w")
+    return written("x, z", [*lines, f"return y{one(rng, ENDS)}"], "x: [b, c, h, w]; z: [w]", names, 3)
+
+
 def indices(rng: random.Random) -> Written:
     """Index tensors that the sizes decide, into dims that may be too small, or beside one that is empty."""
     items = ", ".join(one(rng, ITEMS) for _ in range(rng.randint(1, 3)))
@@ -138,6 +155,7 @@ def written(inputs: str, lines: list[str], spec: str, symbols: tuple[str, ...], 
 KINDS: dict[str, Callable[[random.Random], Written]] = {
     "writes": writes,
     "layouts": layouts,
+    "splits": splits,
     "indices": indices,
 }
 
