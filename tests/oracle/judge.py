@@ -15,6 +15,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import combinations, product
 from types import FrameType
 from typing import Any
@@ -555,19 +556,57 @@ def is_unsafe(sample: Sample, sizes: list[Any], said: list[Said]) -> bool:
     return name in UNSAFE and UNSAFE[name][0](sample, sizes)
 
 
-def judge(
-    sample: Sample,
-    rules: Rules = default_rules,
-    *,
-    limit: int | None = None,
-    skip: frozenset[int] = frozenset(),
-    enter: Callable[[int], None] = lambda number: None,
-) -> Judgement:
-    """Holds the rules against torch at a sample and beside it.
+def every(number: int) -> None:
+    """Tells nobody of a point."""
 
-    `enter` is told the number of each point before torch runs it, so that whoever watches knows where torch
-    died; points to `skip` are those where it did.
+
+@dataclass(frozen=True)
+class Points:
+    """The points of a sample that are looked at.
+
+    `limit` is how many beside the sample there are at most. `enter` is told the number of each point before
+    torch runs it, so that whoever watches knows where torch died; points to `skip` are those where it did.
     """
+
+    limit: int | None = None
+    skip: frozenset[int] = frozenset()
+    enter: Callable[[int], None] = every
+
+    def run(
+        self, sample: Sample, made: Judgement, told: str, at: Mapping[str, int],
+        said: Callable[[Mapping[str, int]], list[Said]], to: Callable[[int], tuple[int, ...]] = beside,
+    ) -> Iterator[tuple[int, Mapping[str, int], Ran | Refused]]:
+        """Yields the number of each point, its sizes by symbol, and what torch says there. Points where torch
+        cannot be asked, or refuses the data, are counted or remarked and left out.
+        """
+        for number, values in enumerate(points(at, self.limit, to)):
+            sizes = sizes_at(sample, values)
+            if number in self.skip:
+                made.remarks.append(Remark("crash", told, shown(sizes), "the process dies", ""))
+                continue
+            if is_unsafe(sample, sizes, said(values)):
+                made.points += 1
+                made.unjudged += 1
+                continue
+            self.enter(number)
+            try:
+                with deadline(RECORD_S):
+                    real = run_eagerly(sample, sizes)
+            except Deadline:
+                late = f"runs for more than {RECORD_S} s"
+                made.remarks.append(Remark("deadline", told, shown(sizes), late, ""))
+                continue
+            made.points += 1
+            if isinstance(real, Refused) and real.data:
+                made.unjudged += 1
+                continue
+            made.accepted += isinstance(real, Ran)
+            made.refused += isinstance(real, Refused)
+            yield number, values, real
+
+
+def judge(sample: Sample, rules: Rules = default_rules, looked_at: Points = Points()) -> Judgement:
+    """Holds the rules against torch at a sample and beside it."""
     told = describe(sample)
     made = Judgement()
     if suits(sample):
@@ -594,41 +633,16 @@ def judge(
                 remark(kind_of(note), "", "", note.reason, rule_of(path, sample, note.reason))
         if made.remarks:
             return made
-    for number, values in enumerate(points(at, limit)):
-        sizes = sizes_at(sample, values)
-        where = shown(sizes)
-        if number in skip:
-            remark("crash", where, "the process dies", "")
-            continue
-        said = said_at(system, values)
-        if is_unsafe(sample, sizes, said):
-            made.points += 1
-            made.unjudged += 1
-            continue
-        enter(number)
-        try:
-            with deadline(RECORD_S):
-                real = run_eagerly(sample, sizes)
-        except Deadline:
-            remark("deadline", where, f"runs for more than {RECORD_S} s", "")
-            continue
-        made.points += 1
-        if isinstance(real, Refused) and real.data:
-            made.unjudged += 1
-            continue
-        made.accepted += isinstance(real, Ran)
-        made.refused += isinstance(real, Refused)
-        agree = True
-        told_by = [("", said, values)]
+    for number, values, real in looked_at.run(sample, made, told, at, partial(said_at, system)):
+        told_by = [("", said_at(system, values), values)]
         if number == 0:
             told_by.append(("as it is: ", said_at(concrete, {}), {}))
-        for name, said, bindings in told_by:
-            verdict = compare(sample, said, real, bindings)
+        verdicts = [(name, compare(sample, said, real, bound)) for name, said, bound in told_by]
+        for name, verdict in verdicts:
             if verdict is not None:
                 kind, theirs, ours, rule = verdict
-                remark(kind, name + where, theirs, ours, rule)
-                agree = False
-        made.agreed += agree
+                remark(kind, name + shown(sizes_at(sample, values)), theirs, ours, rule)
+        made.agreed += all(verdict is None for _, verdict in verdicts)
     return made
 
 

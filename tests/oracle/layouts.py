@@ -26,6 +26,7 @@ from .judge import (
     RECORD_S,
     Deadline,
     Judgement,
+    Points,
     Ran,
     Refused,
     Remark,
@@ -34,9 +35,7 @@ from .judge import (
     compare,
     deadline,
     describe,
-    is_unsafe,
     one_or_none,
-    points,
     record_sample,
     results_of,
     rule_of,
@@ -48,8 +47,8 @@ from .judge import (
 )
 from .samples import CORE, PRIMS, Entry, Sample
 
-SAMPLES, POINTS = 2, 10
-"""Samples of an entry, and points beside each, where no more are asked for."""
+SAMPLES, FEW = 2, Points(10)
+"""Samples of an entry, and the points of each, where no more are asked for."""
 
 Lay: TypeAlias = "Callable[[int], Strides | None]"
 """How a tensor of a rank is laid out; None where that is no layout of its own."""
@@ -165,14 +164,7 @@ def _whole(tensor: Any) -> Any:
 # ---- the comparison
 
 
-def judge_layout(
-    sample: Sample,
-    rules: Rules = default_rules,
-    *,
-    limit: int | None = None,
-    skip: frozenset[int] = frozenset(),
-    enter: Callable[[int], None] = lambda number: None,
-) -> Judgement:
+def judge_layout(sample: Sample, rules: Rules = default_rules, looked_at: Points = FEW) -> Judgement:
     """Holds what the rules say of how results lie against torch, at the sample and at sizes of 0 and 1."""
     made, told = Judgement(), f"{sample.told}: {describe(sample)}"
     try:
@@ -184,29 +176,18 @@ def judge_layout(
     except (Exception, Deadline):  # noqa: BLE001 - whether it can be recorded is judged elsewhere
         made.layouts["not recorded"] += 1
         return made
-    for number, values in enumerate(points(at, POINTS if limit is None else limit, one_or_none)):
-        sizes = sizes_at(sample, values)
-        symbolic = with_elements if all(values.values()) else with_nothing
-        said = [(said_at(symbolic, values), values)] + [(said_at(concrete, {}), {})] * (number == 0)
-        if number in skip or is_unsafe(sample, sizes, said[0][0]):
-            continue
-        enter(number)
-        try:
-            with deadline(RECORD_S):
-                real = run_eagerly(sample, sizes)
-        except Deadline:
-            continue
-        made.points += 1
-        if isinstance(real, Refused) and real.data:
-            made.unjudged += 1
-            continue
-        made.accepted += isinstance(real, Ran)
-        made.refused += isinstance(real, Refused)
-        wrong = [found for one, bound in said for found in judged(sample, one, real, bound, made.layouts)]
+
+    def said(values: Mapping[str, int]) -> list[Said]:
+        return said_at(with_elements if all(values.values()) else with_nothing, values)
+
+    for number, values, real in looked_at.run(sample, made, told, at, said, one_or_none):
+        told_by = [(said(values), values)] + [(said_at(concrete, {}), {})] * (number == 0)
+        wrong = [found for one, bound in told_by for found in judged(sample, one, real, bound, made.layouts)]
         if number == 0:
             rule = rule_of(concrete.paths[0], sample)
             wrong += [("shared", t, o, rule) for t, o in shared(sample, places, made.layouts)]
-        made.remarks += [Remark(kind, told, shown(sizes), t, o, rule) for kind, t, o, rule in wrong]
+        where = shown(sizes_at(sample, values))
+        made.remarks += [Remark(kind, told, where, t, o, rule) for kind, t, o, rule in wrong]
     return made
 
 

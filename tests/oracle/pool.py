@@ -21,8 +21,8 @@ import torch
 from anyshape.constraints.engine.generate import Rules
 from anyshape.constraints.rules import default_rules
 
-from .judge import Judgement, Remark, judge, judge_error
-from .layouts import judge_layout, layouts_of
+from .judge import Judgement, Points, Remark, judge, judge_error
+from .layouts import FEW, judge_layout, layouts_of
 from .samples import Entry, Sample, entries
 
 SILENT_S = 40.0
@@ -121,13 +121,9 @@ def judge_entry(
             made = judge_error(sample, rules)
         else:
             skipped = frozenset(point for where, point in skip if where == place)
-            made = (judge_layout if options.layouts else judge)(
-                sample,
-                rules,
-                limit=options.points,
-                skip=skipped,
-                enter=lambda point, place=place: enter((place, point)),
-            )
+            limit = FEW.limit if options.layouts and options.points is None else options.points
+            looked_at = Points(limit, skipped, lambda point, place=place: enter((place, point)))
+            made = (judge_layout if options.layouts else judge)(sample, rules, looked_at)
         row.add(sample, made)
     row.seconds = time.monotonic() - started
     return row

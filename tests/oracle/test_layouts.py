@@ -11,7 +11,7 @@ import pytest
 import torch
 from msgspec import structs
 from oracle.exemptions import LEFT_OUT, complaints
-from oracle.judge import Strides, build
+from oracle.judge import Points, Strides, build
 from oracle.layouts import LAYOUTS, anew, chosen, judge_layout
 from oracle.pool import Options, judge_entry, run
 from oracle.samples import entries
@@ -122,4 +122,4 @@ def test_operands_are_laid_out_alike_and_by_turns() -> None:
     made = list(anew(sample))
     assert len({one.lies for one in made}) == len(made) > len(LAYOUTS)
     assert any(len(set(one.lies or ())) > 1 for one in made)
-    assert judge_layout(made[0], limit=1).layouts["told"] > 0
+    assert judge_layout(made[0], looked_at=Points(1)).layouts["told"] > 0

@@ -18,7 +18,7 @@ import torch
 from msgspec import structs
 from oracle import core, coverage
 from oracle.exemptions import LEFT_OUT, ON_CUDA, Exemption, complaints, stale, unexpected
-from oracle.judge import ALONE, TOGETHER, Remark, Strides, build, judge, points
+from oracle.judge import ALONE, TOGETHER, Points, Remark, Strides, build, judge, points
 from oracle.pool import WHOLE, Options, Row, run
 from oracle.samples import CONTROL, CORE, PRIMS, Entry, Sample, entries
 
@@ -171,7 +171,7 @@ def test_wrong_rule_is_caught(family: str, mistake: Callable[..., Any]) -> None:
     samples = (sample for sample in entries()[entry].samples() if called in str(sample.call))
     limit = 3 if entry.startswith(CONTROL) else None  # torch compiles it at every point
     few = islice(samples, 5)
-    remarks = (r for sample in few for r in unexpected(entry, judge(sample, wrong, limit=limit).remarks))
+    remarks = (r for sample in few for r in unexpected(entry, judge(sample, wrong, Points(limit)).remarks))
     assert any(remark.kind == MISTAKES[mistake] for remark in remarks)
 
 
