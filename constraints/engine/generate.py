@@ -103,6 +103,7 @@ from .lifting import (
 )
 from .memory import require_apart
 from .unit_sizes import cases_of, remade
+from .widths import require_64_bits
 
 
 def nowhere(target: Tensor) -> Formula:
@@ -257,8 +258,7 @@ class Rule:
         for limit in self.limits:
             limit(context, named)
         for value in named.values():
-            if type(value) is int and not -(2**63) <= value < 2**64:
-                context.refuse(f"{value} has more than 64 bits", OverflowError)
+            require_64_bits(context, value)
         if self.variadic not in named:
             result = self.function(context, **named)
             return result

@@ -15,6 +15,9 @@ FOUND: dict[str, tuple[str, str, Sizes]] = {
         "x.new_zeros(x.shape[1], len(x)).aminmax(dim=x.shape[1] - 3)[0]",
         "x: float32[a, b]", {"a": 2, "b": 3},
     ),
+    "a power that 64 bits hold up to 15": ("x + len(x) ** len(x)", "x: float32[a]", {"a": 15}),
+    "a power that 64 bits do not hold from 17 on": ("x * (1 - len(x) ** len(x))", "x: float32[a]", {"a": 17}),
+    "a power of 20 that 64 bits hold up to 9": ("x.add(1, alpha=len(x) ** 20)", "x: float32[a]", {"a": 9}),
     "the only axis of a scalar, moved": (
         "torch.ones(3)[torch.zeros(x.shape[0], x.shape[1] // 2).long().squeeze().movedim(0, -1)]",
         "x: float32[a, b]", {"a": 1, "b": 2},
