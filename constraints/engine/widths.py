@@ -21,14 +21,15 @@ def require_64_bits(c: Context, value: Any) -> None:
     A term over sizes that fits where its sizes are at most 2**20, and 1 but for one of them, is assumed to
     fit: products of different sizes are numbers of elements, as a rule, of tensors that exist.
     """
-    if type(value) is int and not LEAST <= value < LIMIT:
-        c.refuse(f"{value} has more than 64 bits", OverflowError)
-    if type(value) is Term and _may_be_great(value):
-        c.require(all_of((ge(value, LEAST), lt(value, LIMIT))), f"{value} has more than 64 bits", OverflowError)
+    if _may_be_great(value):
+        fits = all_of((ge(value, LEAST), lt(value, LIMIT)))
+        c.require(fits, f"{value} has more than 64 bits", OverflowError)
 
 
-def _may_be_great(term: Term) -> bool:
-    return any(
+def _may_be_great(value: Any) -> bool:
+    if type(value) is int:
+        return not LEAST <= value < LIMIT
+    return type(value) is Term and any(
         coefficient.bit_length() + _BITS_OF_A_SIZE * max(Counter(atoms).values(), default=0) > 63
-        for atoms, coefficient in term.terms
+        for atoms, coefficient in value.terms
     )

@@ -48,6 +48,11 @@ def a_size_is_joined(x: Tensor) -> Tensor:
     return torch.cat(history)
 
 
+def calls_a_list(x: Tensor) -> Any:
+    layers: Any = [torch.relu]
+    return layers(x)
+
+
 def a_number_is_joined_with_rows(x: Tensor) -> Any:
     found: Any = 0
     for i in range(x.shape[0]):
@@ -58,7 +63,8 @@ def a_number_is_joined_with_rows(x: Tensor) -> Any:
 @pytest.mark.parametrize("target", [
     Remembers(), TakesTwo(), nothing_is_transformed, a_size_is_joined, lambda x: second(x),
     a_number_is_joined_with_rows, lambda x: torch.maximum(0, x[1]),
-    lambda x: len(3) * x, lambda x: [*None], lambda x: x.missing, lambda x: x.shape[0].missing,
+    lambda x: len(3) * x, lambda x: [*None], calls_a_list, lambda x: x.missing,
+    lambda x: x.shape[0].missing,
 ])  # fmt: skip
 def test_the_program_fails_whatever_the_sizes_are(target: Callable[..., Any]) -> None:
     with pytest.raises(TargetError, match="fails for a reason other than sizes"):

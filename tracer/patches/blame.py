@@ -160,6 +160,8 @@ def _is_refused(operation: Operation) -> bool:
     Only functions are tried that have no other effect than their result.
     """
     function = operation.function
+    if not callable(function):
+        return True
     method = isinstance(function, MethodDescriptorType) and function.__objclass__ in torch.Tensor.__mro__
     if not (function in _PURE or is_operator(function) or method):
         return False
