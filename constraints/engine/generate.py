@@ -35,6 +35,7 @@ from ..contents.outcomes.singular import may_be_singular
 from ..contents.outcomes.trials import Truth
 from ..contents.requirements.indices import NO_DATA, SAME_DATA
 from ..contents.requirements.operands import Refusals, errors_of, refused_by_data, require_elements
+from ..contents.requirements.widths import require_64_bits
 from ..contents.sizes.needed import Limits, needed
 from ..contents.traits import Contents, is_sparse
 from ..ir.dtypes import category
@@ -103,7 +104,6 @@ from .lifting import (
 )
 from .memory import require_apart
 from .unit_sizes import cases_of, remade
-from .widths import require_64_bits
 
 
 def nowhere(target: Tensor) -> Formula:
@@ -126,7 +126,9 @@ RESHAPING = frozenset(
 
 PER_DIM = frozenset("stride padding output_padding kernel_size dilation".split())
 """Names of parameters that take a number for each dim."""
-SIZES = PER_DIM | frozenset("size shape sizes pad output_size length num_samples dim dims k repeats".split())
+SIZES = PER_DIM | frozenset(
+    "size shape sizes pad output_size length num_samples dim dims k repeats shifts".split()
+)
 """Names of parameters that take sizes, or other integers, in rules that take no tensor there."""
 COUNT: Final = re.compile(r"(int|Dim)( \| (int|Dim|None))*")
 """Annotations of parameters that take an integer."""
@@ -178,6 +180,10 @@ class Rule:
     """The parameters that may be tensors by their annotation."""
     integers: frozenset[str] = frozenset()
     """The parameters that are annotated as integers."""
+    floats: frozenset[str] = frozenset()
+    """The parameters that are annotated as floats, to which integers are converted; and the numbers of a new
+    tensor, whose dtype decides.
+    """
     reach: Callable[[Named], Reach | None] = lambda named: None
     """Returns how far from either end of a shape the rule looks, given the named arguments; None where it
     needs all of it. It is used for tensors of unknown rank only.
@@ -198,6 +204,7 @@ class Rule:
             frozenset(p.name for p in rest if p.default is p.empty and p.kind is not p.VAR_POSITIONAL),
             frozenset(p.name for p in rest if "Tensor" in str(p.annotation)),
             frozenset(p.name for p in rest if COUNT.fullmatch(str(p.annotation))),
+            frozenset(p.name for p in rest if str(p.annotation).partition(" |")[0] == "float") | {"data"},
         )
 
     @property
@@ -257,8 +264,9 @@ class Rule:
         result: Value
         for limit in self.limits:
             limit(context, named)
-        for value in named.values():
-            require_64_bits(context, value)
+        for name, value in named.items():
+            if type(value) in _WITH_INTEGERS and name not in self.floats:
+                require_64_bits(context, value, name in self.counts)
         if self.variadic not in named:
             result = self.function(context, **named)
             return result
@@ -1313,6 +1321,7 @@ _INERT: Final = frozenset({int, float, bool, str, type(None)})
 """Types of values that need no treatment; tuples of numbers need none, either."""
 
 
+_WITH_INTEGERS: Final = (int, Term, tuple)
 _UNANSWERED: Final[Any] = object()
 _TENSORS: Final = {Tensor}
 _PLAIN: Final = {Layout.CONTIGUOUS}

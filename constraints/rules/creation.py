@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import factorial
 from typing import Any, cast
 
+from ..contents.requirements.widths import require_64_bits
 from ..engine.generate import RuleFunction
 from ..ir.language import Context, Number, Proportion, Quotient, Shape, Slice, Tensor, Value, product
 from ..terms.dims import Dim, Term, maximum, minimum
@@ -170,6 +171,8 @@ def tensor(c: Context, data: Value, dtype: str | None = None) -> Tensor:
     if isinstance(data, Tensor):
         return Tensor(data.shape, dtype or data.dtype, preserved(c, data.shape, data.layout))
     shape, numbers = _nested(c, data)
+    if dtype is None:
+        require_64_bits(c, tuple(numbers), signed=True)
     return Tensor(shape, dtype or _joint(c, numbers))
 
 

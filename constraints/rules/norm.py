@@ -99,7 +99,7 @@ def _sizes_fit(c: Context, input: Tensor, **vectors: Vector) -> None:
 
 def batch_norm(
     c: Context, input: Tensor, running_mean: Vector = None, running_var: Vector = None, weight: Vector = None,
-    bias: Vector = None, training: bool = False, momentum: Value = 0.1, eps: Value = 1e-5,
+    bias: Vector = None, training: bool = False, momentum: Value = 0.1, eps: float = 1e-5,
     cudnn_enabled: Value = None,
 ) -> Tensor:  # fmt: skip
     """[n, c, *s], four times [c] -> [n, c, *s]; in training n * ∏s != 1, else with running statistics.
@@ -167,7 +167,7 @@ def _native(
 
 def native_batch_norm(
     c: Context, input: Tensor, weight: Vector, bias: Vector, running_mean: Value = None,
-    running_var: Value = None, training: Value = True, momentum: Value = 0.1, eps: Value = 1e-5,
+    running_var: Value = None, training: Value = True, momentum: Value = 0.1, eps: float = 1e-5,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """[n, c, *s], four times [c] -> [n, c, *s], [c], [c]; one overload has no running statistics"""
     if isinstance(running_mean, bool):  # (input, weight, bias, training, momentum, eps)
@@ -178,7 +178,7 @@ def native_batch_norm(
 
 def native_batch_norm_functional(
     c: Context, input: Tensor, weight: Vector, bias: Vector, running_mean: Tensor, running_var: Tensor,
-    training: Value, momentum: Value = 0.1, eps: Value = 1e-5,
+    training: Value, momentum: Value = 0.1, eps: float = 1e-5,
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """[n, c, *s], four times [c] -> [n, c, *s] and four times [c], the new running statistics last"""
     return *_native(c, input, weight, bias, running_mean, running_var, training), running_mean, running_var
@@ -191,7 +191,7 @@ def batch_norm_of(training: bool, reserve: bool = True, statistics: bool = False
 
     def rule(
         c: Context, input: Tensor, weight: Vector, bias: Vector, running_mean: Vector, running_var: Vector,
-        momentum: Value = 0.1, eps: Value = 1e-5,
+        momentum: Value = 0.1, eps: float = 1e-5,
     ) -> tuple[Value, ...]:  # fmt: skip
         """[n, c, *s], four times [c] -> [n, c, *s], twice [c] or, in evaluation, [0]; uint8[0]; twice [c]"""
         result = _native(c, input, weight, bias, running_mean, running_var, training)
@@ -214,7 +214,7 @@ def _are_converted(input: Tensor, mean: Vector, var: Vector) -> bool:
 
 def instance_norm(
     c: Context, input: Tensor, running_mean: Vector = None, running_var: Vector = None, weight: Vector = None,
-    bias: Vector = None, use_input_stats: Value = True, momentum: Value = 0.1, eps: Value = 1e-5,
+    bias: Vector = None, use_input_stats: Value = True, momentum: Value = 0.1, eps: float = 1e-5,
     cudnn_enabled: Value = None,
 ) -> Tensor:  # fmt: skip
     """[n, c, *s], four times [c] -> [n, c, *s], contiguous; on the input's own statistics, ∏s != 1"""
@@ -272,7 +272,7 @@ def instance_norm(
 
 
 def group_norm(
-    c: Context, input: Tensor, num_groups: Dim, weight: Vector = None, bias: Vector = None, eps: Value = 1e-5,
+    c: Context, input: Tensor, num_groups: Dim, weight: Vector = None, bias: Vector = None, eps: float = 1e-5,
     cudnn_enabled: Value = None,
 ) -> Tensor:  # fmt: skip
     """[n, g*k, *s], twice [g*k] -> [n, g*k, *s], where n*k*∏s != 1 but for the ATen form"""
@@ -308,7 +308,7 @@ def native_group_norm(
     C: Dim,
     HxW: Dim,
     group: Dim,
-    eps: Value = 1e-5,
+    eps: float = 1e-5,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """A tensor of n*c*s numbers, contiguous before torch 2.14, twice [c] -> the same shape, [n, g], [n, g]"""
     dtype = _grouped(c, Tensor((N, C, HxW), input.dtype), group, weight, bias)
@@ -363,7 +363,7 @@ def _trailing(
 
 def layer_norm(
     c: Context, input: Tensor, normalized_shape: Value, weight: Vector = None, bias: Vector = None,
-    eps: Value = 1e-5, cudnn_enable: Value = None,
+    eps: float = 1e-5, cudnn_enable: Value = None,
 ) -> Tensor:  # fmt: skip
     """[*a, *k], twice [*k] -> [*a, *k], contiguous"""
     return native_layer_norm(c, input, normalized_shape, weight, bias, eps)[0]
@@ -375,7 +375,7 @@ def native_layer_norm(
     normalized_shape: Value,
     weight: Vector = None,
     bias: Vector = None,
-    eps: Value = 1e-5,
+    eps: float = 1e-5,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """[*a, *k], twice [*k] -> [*a, *k], mean and inverse deviation: [*a, 1, …]"""
     shape = _trailing(c, input, normalized_shape, weight, bias, "layer_norm")
@@ -384,7 +384,7 @@ def native_layer_norm(
 
 
 def rms_norm(
-    c: Context, input: Tensor, normalized_shape: Value, weight: Vector = None, eps: Value = None
+    c: Context, input: Tensor, normalized_shape: Value, weight: Vector = None, eps: float | None = None
 ) -> Tensor:
     """[*a, *k], [*k] -> [*a, *k]; any dtype of the weight will do"""
     _trailing(c, input, normalized_shape, weight, None, "rms_norm")
@@ -392,7 +392,7 @@ def rms_norm(
 
 
 def fused_rms_norm(
-    c: Context, input: Tensor, normalized_shape: Value, weight: Vector = None, eps: Value = None
+    c: Context, input: Tensor, normalized_shape: Value, weight: Vector = None, eps: float | None = None
 ) -> tuple[Tensor, Tensor]:
     """[*a, *k], [*k] -> [*a, *k], inverse root mean square: [*a, 1, …]"""
     shape = _trailing(c, input, normalized_shape, weight, None, "rms_norm")

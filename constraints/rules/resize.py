@@ -187,7 +187,9 @@ def _pad_spatially(c: Context, input: Tensor, pad: Shape, mode: str) -> Tensor:
     return Tensor(tuple(shape), input.dtype, layout)
 
 
-def pad(c: Context, input: Tensor, pad: Shape, mode: str = "constant", value: Any = None) -> Tensor:
+def pad(
+    c: Context, input: Tensor, pad: Shape, mode: str = "constant", value: float | None = None
+) -> Tensor:
     """`[*a, *n] -> [*a, *(left + n + right)]`"""
     if mode == "constant":
         return constant_pad_nd(c, input, pad)
@@ -202,7 +204,7 @@ def pad(c: Context, input: Tensor, pad: Shape, mode: str = "constant", value: An
     return _pad_spatially(c, input, pad, mode)
 
 
-def pad_enum(c: Context, input: Tensor, sides: Shape, mode: int, value: Any = None) -> Tensor:
+def pad_enum(c: Context, input: Tensor, sides: Shape, mode: int, value: float | None = None) -> Tensor:
     """As `pad`, whose modes have numbers here."""
     if not 0 <= mode < 4:
         c.refuse(f"padding mode {mode} is not one of 0 to 3")

@@ -334,8 +334,8 @@ def _new_strides(
     strides: list[Dim] = []
     for block, step, (start, end) in zip(parts, beyond, pairwise(bounds), strict=True):
         own = [n * block.stride for n in contiguous_strides(new[start:end])]
-        for i in reversed(range(end - start)) if step is not None else ():
-            if c.at_least(new[start + i], 2):
+        for i in reversed(range(end - start)):
+            if step is None or c.at_least(new[start + i], 2):
                 break
             if new[start + i] == 1:
                 own[i] = step

@@ -18,6 +18,23 @@ FOUND: dict[str, tuple[str, str, Sizes]] = {
     "a power that 64 bits hold up to 15": ("x + len(x) ** len(x)", "x: float32[a]", {"a": 15}),
     "a power that 64 bits do not hold from 17 on": ("x * (1 - len(x) ** len(x))", "x: float32[a]", {"a": 17}),
     "a power of 20 that 64 bits hold up to 9": ("x.add(1, alpha=len(x) ** 20)", "x: float32[a]", {"a": 9}),
+    "an element that 63 bits do not hold": ("torch.tensor([1, -len(x) ** 20])", "x: float32[a]", {"a": 10}),
+    "a great number as a double": (
+        "torch.tensor(len(x) ** 20, dtype=torch.float64)", "x: float32[a]", {"a": 10},
+    ),
+    "a great number as an integer": (
+        "torch.tensor(len(x) ** 20, dtype=torch.int32)", "x: float32[a]", {"a": 4},
+    ),
+    "padding with a great number": ("F.pad(x, (1, 1), value=len(x) ** 20)", "x: float32[a]", {"a": 10}),
+    "a fraction as a small integer": (
+        "torch.tensor([1.5 * len(x)], dtype=torch.int8)", "x: float32[a]", {"a": 85},
+    ),
+    "the end of a line of small integers": (
+        "torch.linspace(0, len(x), 3, dtype=torch.int8)", "x: float32[a]", {"a": 128},
+    ),
+    "a divisor that is 0 as a small integer": (
+        "torch.ones(2, dtype=torch.int8) // (len(x) + 1)", "x: float32[a]", {"a": 255},
+    ),
     "the only axis of a scalar, moved": (
         "torch.ones(3)[torch.zeros(x.shape[0], x.shape[1] // 2).long().squeeze().movedim(0, -1)]",
         "x: float32[a, b]", {"a": 1, "b": 2},

@@ -23,7 +23,7 @@ from ...ir.language import (
     Tensor,
     product,
 )
-from ...terms.dims import Dim, Term, substitute
+from ...terms.dims import Dim, Term, modulo, substitute
 from ...terms.formula import Formula, all_of, any_of, eq, ge, le, lt, ne, negate
 from ..elements.cycles import is_run
 from ..elements.dtypes import INTEGRAL, WHOLE, wide, width
@@ -43,6 +43,7 @@ from .indices import (
     require_in_range,
     require_some,
 )
+from .widths import fits
 
 Named = Mapping[str, Any]
 NUMBER: Final = Tensor((), None)
@@ -83,6 +84,7 @@ PUT: Final[Mapping[str, tuple[str, ...]]] = {
     "where": ("input", "other"),
     "pow": ("exponent",),
     **dict.fromkeys("add sub rsub".split(), ("alpha",)),
+    **dict.fromkeys("linspace logspace".split(), ("start", "end")),
 }
 """For each operator the numbers that it converts to the dtype of its result, which has to hold them. Below
 zero, the negatives of numbers that an unsigned dtype holds are allowed.
@@ -368,6 +370,8 @@ def _require_put(c: Context, op: str, named: Named, result: Any) -> None:
         anyway = False
     if op == "scatter":
         anyway = eq(named["index"].numel, 0)
+    if op in ("linspace", "logspace"):  # less than two steps are made without
+        anyway = le(result.numel, 1)
     least, most = (-greatest, greatest) if dtype in FLOATING else width(dtype) or wide(dtype) or (0, inf)
     truncates, rounds = dtype in INTEGRAL and (op == "hardtanh" or c.since(2, 14)), not c.since(2, 14)
     for name in PUT[op]:
@@ -378,22 +382,47 @@ def _require_put(c: Context, op: str, named: Named, result: Any) -> None:
         for number in _numbers((named.get(name),)):
             if isinstance(number, int):
                 held: Formula = low <= number <= high
-            elif dtype == "float16" or width(dtype):
+            elif dtype == "float16" or width(dtype) or (dtype in INTEGRAL and not fits(number, 62)):
                 ends = [(low, ge), (high, le)]
                 held = all_of(compare(number, int(end)) for end, compare in ends if isfinite(end))
             else:
                 held = True
             _require_held(c, any_of((held, anyway)), number, dtype)
+        for fraction in _fractions((named.get(name),)) if width(dtype) else ():
+            if isinstance(fraction, Quotient) and c.at_least(fraction.under, 1):
+                held = _holds(low, high, fraction, truncates)
+                _require_held(c, any_of((held, anyway)), f"{fraction.over}/{fraction.under}", dtype)
+            else:
+                reason = f"whether {dtype} holds a float that sizes decide is not followed"
+                c.approximate(reason, "accept", negate(anyway))
         low = low if name in LIMITS and c.since(2, 15) else least
         for one in _reals((named.get(name),)):
             real = trunc(one.real) if truncates and isfinite(one.real) else one.real
-            fits = low <= real <= high or (real == most + 1 and dtype == "int64" and rounds)
-            held = fits or (dtype in FLOATING and not isfinite(real))
+            lies = low <= real <= high or (real == most + 1 and dtype == "int64" and rounds)
+            held = lies or (dtype in FLOATING and not isfinite(real))
             if isinstance(one, complex) and (one.imag or op == "index_fill" or op in SINGLE_UNCHECKED):
                 held = op == "scatter" and anyway
             elif op not in FILLING or dtype in ("float16", "bfloat16"):
                 held = any_of((held, anyway))
             _require_held(c, held, one, dtype)
+
+
+def _fractions(values: Any) -> Iterator[Quotient | Proportion]:
+    for value in values:
+        if isinstance(value, tuple):
+            yield from _fractions(value)
+        elif isinstance(value, Quotient | Proportion):
+            yield value
+
+
+def _holds(low: float, high: float, fraction: Quotient, truncates: bool) -> Formula:
+    """Returns the condition that a fraction, truncated or as it is, lies from low to high, which are
+    integers.
+    """
+    over, under = fraction.over, fraction.under
+    below_high = lt(over, (int(high) + 1) * under) if truncates else le(over, int(high) * under)
+    above_low = lt((int(low) - 1) * under, over) if truncates else le(int(low) * under, over)
+    return all_of((below_high, above_low))
 
 
 def _reals(values: Any) -> Iterator[float | complex]:
@@ -543,6 +572,10 @@ def _require_divisor(c: Context, op: str, named: Named, result: Any) -> None:
     divisor = named.get("other")
     true_division = op == "div" and named.get("rounding_mode") is None
     if true_division or not isinstance(result, Tensor) or result.dtype not in INTEGRAL:
+        return
+    if isinstance(divisor, int | Term) and (limits := width(result.dtype)) is not None:
+        wrapped = modulo(divisor, limits[1] - limits[0] + 1)
+        c.require(ne(wrapped, 0), f"{op} by zero, which {divisor} is as {result.dtype}")
         return
     for piece, ends, nowhere in _parts(c, op, divisor, result):
         one_sign = any_of(
