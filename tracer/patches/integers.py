@@ -88,8 +88,11 @@ def _rising(name: str, undefined: tuple[Comparison, float] | None = None) -> Cal
     """Returns the stand-in for an increasing function of `math`; a comparison says where it is undefined."""
 
     @hands_on
-    def call(x: Any, /, *more: Any) -> Any:
+    def call(*args: Any) -> Any:
         plain = PLAIN["math", name]
+        if not 1 <= len(args) <= (2 if name == "log" else 1):
+            return plain(*args)
+        x, *more = args
         value = x.as_float() if type(x) is Size else x
         numbers = all(type(m) in (builtins.int, float) and m > 1 for m in more)
         if type(value) is not Real or not numbers:
