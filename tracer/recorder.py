@@ -108,6 +108,12 @@ class Recorder(Ledger, ABC):
         """Returns a size that divides others: as a number, if its value is determined."""
 
     @abstractmethod
+    def hashes_values(self, frame: FrameType) -> bool:
+        """Returns whether the hash of a float that the frame asks for has to be that of its value: it may be
+        a result of the program's, or meet that of a number.
+        """
+
+    @abstractmethod
     def hash(self, size: Any, frame: FrameType) -> int:
         """Returns the hash of a size that the frame uses as a key."""
 

@@ -85,4 +85,7 @@ def test_a_baseline_is_kept_for_each_python(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_the_baseline_has_every_case() -> None:
-    assert {name for name, _ in gate.cases()} == set(gate.read(gate.BASELINE))
+    recorded = gate.read(gate.BASELINE)
+    if not recorded:
+        pytest.skip("the instructions of another release of Python are recorded")
+    assert {name for name, _ in gate.cases()} == set(recorded)

@@ -18,6 +18,12 @@ FOUND: dict[str, tuple[str, str, Sizes]] = {
     "a power that 64 bits hold up to 15": ("x + len(x) ** len(x)", "x: float32[a]", {"a": 15}),
     "a power that 64 bits do not hold from 17 on": ("x * (1 - len(x) ** len(x))", "x: float32[a]", {"a": 17}),
     "a power of 20 that 64 bits hold up to 9": ("x.add(1, alpha=len(x) ** 20)", "x: float32[a]", {"a": 9}),
+    "the quotient and the rest of a tensor": ("divmod(x, len(x))", "x: float32[a]", {"a": 3}),
+    "the hash of a float": ("x[: hash(len(x) / 2)]", "x: float32[a]", {"a": 4}),
+    "a float among keys that are numbers": (
+        "x[: {1.5: 0, 2.0: 1}.get(len(x) / 2, 2)]", "x: float32[a]", {"a": 4},
+    ),
+    "a float in a set with a number": ("x[: len({len(x) / 2, 1.0})]", "x: float32[a]", {"a": 2}),
     "an element that 63 bits do not hold": ("torch.tensor([1, -len(x) ** 20])", "x: float32[a]", {"a": 10}),
     "a great number as a double": (
         "torch.tensor(len(x) ** 20, dtype=torch.float64)", "x: float32[a]", {"a": 10},

@@ -233,7 +233,7 @@ def test_what_is_not_understood_is_left_open(case: Case) -> None:
     refuses by its words alone runs nowhere.
     """
     try:
-        report = check(program(case), case.inputs, replay=False)
+        report = check(program(case), case.inputs, replay=False, budget_s=1.0)
     except TargetError:
         assert all(eager(case, values) is None for values in assignments(case, lambda values: True, 4))
         return

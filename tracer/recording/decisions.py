@@ -35,7 +35,7 @@ from ..recorder import Recorder
 from ..summaries.active import Calling
 from ..summaries.loops import Loops
 from ..summaries.merging import Calls
-from ..values.keys import MOST, beside, digits, length, missing, names_module
+from ..values.keys import MOST, beside, digits, length, meets_numbers, missing, names_module
 from ..values.numbers import Real, Size
 from ..values.sequences import Lazy, iterate, lazy, makes_list, takes_blocks, times
 from ..values.symbolic import SymbolicTensor
@@ -61,6 +61,10 @@ NOT_AGAIN = "the program behaves differently when it is run again"
 
 
 _HASHES = frozenset({"hash", "__hash__"})
+
+
+def _calls_hash(frame: FrameType) -> bool:
+    return not _HASHES.isdisjoint(frame.f_code.co_names)
 
 
 class GaveUp(BaseException):
@@ -277,6 +281,9 @@ class Decisions(Recorder):
         self.nodes.append(Node("require", (("condition", True),), (), here(self.names)))
         self.generator.approximate(reason, may, where)
 
+    def hashes_values(self, frame: FrameType) -> bool:
+        return _calls_hash(frame) or meets_numbers(frame)
+
     def hash(self, size: Size, frame: FrameType) -> int:
         """Returns the hash of a key: equal keys have that of the first of them.
 
@@ -285,7 +292,7 @@ class Decisions(Recorder):
         """
         key = size.written()
         self._no_ended(key)
-        if isinstance(key, Term) and not _HASHES.isdisjoint(frame.f_code.co_names):
+        if isinstance(key, Term) and _calls_hash(frame):
             return hash(self.number(key))
         others = None if isinstance(key, int) else beside(frame)
         if others is not None and isinstance(key, Term):

@@ -68,6 +68,21 @@ def beside(frame: FrameType) -> Candidates | None:
     return Candidates((*once.values(),), known or not _looks_up(code, offset))
 
 
+def meets_numbers(frame: FrameType) -> bool:
+    """Returns whether a float that this frame hashes might meet a key that is a number or a size."""
+    code, offset = frame.f_code, frame.f_lasti
+    if is_inner(code.co_filename) or not _meets_keys(code, offset):
+        return False
+    found = searched(frame, offset)
+    return any(map(_has_numbers, [found] if isinstance(found, _CONTAINERS) else _seen_by(frame)))
+
+
+def _has_numbers(key: Any) -> bool:
+    if isinstance(key, tuple | frozenset | set | dict):
+        return any(map(_has_numbers, key))
+    return type(key) in (int, float, bool, Size)
+
+
 def length(frame: FrameType) -> int | None:
     """Returns the length of the list or text whose element this frame looks up; None where it does something
     else, or that is not known.

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 import torch
 
@@ -122,6 +122,10 @@ class _SymIntNode:
         return lambda other: _SymIntNode(operation(self.number, other.number))
 
 
+_NO_NUMBERS: Final = (list, tuple, dict, set, str, bytes, type(None))
+"""Types that have no quotient, rest or power with a number."""
+_NO_QUOTIENTS: Final = (*_NO_NUMBERS, torch.Tensor)
+"""Those without a quotient and a rest at once (`divmod`)."""
 _NODE_OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "add": lambda a, b: a + b,
     "sub": lambda a, b: a - b,
@@ -300,10 +304,12 @@ class Size(torch.SymInt):
     def __truediv__(self, other: Any) -> Any:
         if type(other) is int and abs(other) >= 2**1000:  # it may be no float, and the quotient is one
             return int(self) / other
+        if isinstance(other, _NO_NUMBERS):
+            return NotImplemented
         return self.as_float() / other
 
     def __rtruediv__(self, other: Any) -> Any:
-        return other / self.as_float()
+        return NotImplemented if isinstance(other, _NO_NUMBERS) else other / self.as_float()
 
     def __pow__(self, other: Any, modulo: Any = None) -> Any:
         if modulo is not None:
@@ -316,6 +322,8 @@ class Size(torch.SymInt):
         return size(self.run, self.term**exponent) if exponent >= 0 else self.as_float() ** exponent
 
     def __rpow__(self, other: Any, modulo: Any = None) -> Any:
+        if isinstance(other, _NO_NUMBERS):
+            return NotImplemented
         return other ** (self.as_float() if type(other) is float else int(self))
 
     def __neg__(self) -> Any:
@@ -328,10 +336,10 @@ class Size(torch.SymInt):
         return self if self >= 0 else -self
 
     def __divmod__(self, other: Any) -> Any:
-        return self // other, self % other
+        return NotImplemented if isinstance(other, _NO_QUOTIENTS) else (self // other, self % other)
 
     def __rdivmod__(self, other: Any) -> Any:
-        return other // self, other % self
+        return NotImplemented if isinstance(other, _NO_QUOTIENTS) else (other // self, other % self)
 
     def __floor__(self) -> Any:
         return self
@@ -340,7 +348,7 @@ class Size(torch.SymInt):
 
     def __round__(self, ndigits: int | None = None) -> Any:
         """Returns the size; with fewer than 0 digits, the multiple of a power of 10 that is nearest to it."""
-        if ndigits is None or ndigits >= 0:
+        if ndigits is None or operator.index(ndigits) >= 0:
             return self
         unit = 10 ** -int(ndigits)
         return round(Real(self.run, (self.term, unit), None)) * unit
@@ -608,7 +616,7 @@ class Real(torch.SymFloat):
         return self._combine(other, lambda a, b: a % b, swap=True)
 
     def __divmod__(self, other: Any) -> Any:
-        return self // other, self % other
+        return NotImplemented if isinstance(other, _NO_QUOTIENTS) else (self // other, self % other)
 
     def __pow__(self, other: Any) -> Any:
         lifted = self._lift(other)
@@ -791,7 +799,7 @@ class Real(torch.SymFloat):
         is odd. For √n it is floor((√(4n) + 1) / 2): no root of an integer is half an odd number.
         """
         if ndigits is not None:
-            digits = int(ndigits)
+            digits = operator.index(ndigits)
             found = Real(self.run, None, self.compute and (lambda: round(float(self), digits)))
             found.rise = self.rise and self.rise.then(lambda x: round(x, digits))
             return found
@@ -871,10 +879,12 @@ class Real(torch.SymFloat):
         return math.log2(self)
 
     def __hash__(self) -> int:
-        """Returns one hash for all floats of a run: those that are equal are found by comparison."""
+        """Returns one hash for all floats of a run, since those that are equal are found by comparison; where
+        the program may see it, or a number is among the keys, that of the value.
+        """
         if self.compute is None:
             self.run.give_up("a float that the data decides is a key")
-        return hash((id(self.run), Real))
+        return hash(float(self)) if self.run.hashes_values(frame_above(1)) else hash((id(self.run), Real))
 
     def _text(self) -> str:
         return f"{self.ratio[0]}/{self.ratio[1]}" if self.ratio else "float"
