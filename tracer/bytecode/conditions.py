@@ -33,6 +33,10 @@ def _is_users(file: str) -> bool:
     return not standard and not is_inner(file)
 
 
+_ANNOTATING = "__annotate__"
+"""The name of functions that Python 3.14 makes of annotations. They have a condition that nobody wrote."""
+
+
 @dataclass(frozen=True, slots=True)
 class Jump:
     """A conditional jump: the offsets after it, by the truth of its condition, and the condition's source
@@ -95,7 +99,9 @@ def _tracer(
             seen.append((None, Watched(lambda: progress(run))))
             frame.f_trace_lines = False
             return whole
-        if not seen or not _is_users(code.co_filename) or code in callbacks or not _jumps(code):
+        if not seen or not _is_users(code.co_filename) or code.co_name == _ANNOTATING:
+            return None
+        if code in callbacks or not _jumps(code):
             return None
         if not _called_by_the_program(frame):
             return None
