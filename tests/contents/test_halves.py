@@ -83,7 +83,9 @@ SOUND: Final[list[Program]] = [
 """Not all of these are followed, but nothing wrong is said of them."""
 
 
-@pytest.mark.parametrize("target", EXACT)
+@pytest.mark.parametrize("target", [
+    pytest.param(target, marks=[pytest.mark.slow] * (6 <= number < 10)) for number, target in enumerate(EXACT)
+])
 def test_halves_are_valid_exactly_where_torch_takes_them(target: Program) -> None:
     report = check(target, "x: float32[q]", replay=False)
     assert report.verdict != "unknown" and report.accepts.exact, report.to_text()
