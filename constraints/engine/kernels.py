@@ -213,14 +213,18 @@ OF_ONE_DIM: Final = frozenset({"aminmax", "max", "min"})
 
 
 _OF_TWO: Final = {"max": "maximum", "min": "minimum"}
+_POOLS: Final = frozenset({"adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d"})
+_WHOLE: Final = (1, (1,), (1, 1), (1, 1, 1))
 _INSIDE: Final = {"linalg_tensorinv": "linalg_inv_ex"}
 """Operators that reshape what they get for another."""
 
 
 def kernel_of(op: str, named: Mapping[str, Any]) -> str:
     """Returns the operator whose kernel a call runs: `maximum` for `max` of two tensors, even if the second
-    one is passed as `dim`.
+    one is passed as `dim`; `mean` for an average over whole axes.
     """
+    if op in _POOLS and named.get("output_size") in _WHOLE:
+        return "mean"
     both = isinstance(named.get("other"), Tensor) or isinstance(named.get("dim"), Tensor)
     return _OF_TWO.get(op, op) if both else _INSIDE.get(op, op)
 

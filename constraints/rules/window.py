@@ -528,6 +528,8 @@ def adaptive_pool(spatial: int, maximum: bool = False, mean: bool = False) -> Ru
         if layout is Layout.UNKNOWN and means is True and input.rank < spatial + 3:
             layout = Layout.ROW_MAJOR
         result = Tensor(shape, input.dtype, layout)
+        if mean and category(input.dtype or "float32") < 2:
+            c.require(negate(means), f"the mean of {input.dtype}")
         if mean and category(input.dtype or "") == 3:
             nothing = spatial < 3 and eq(result.numel, 0)
             c.require(any_of((means, nothing)), f"averages of {input.dtype}", NotImplementedError)

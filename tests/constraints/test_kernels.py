@@ -133,13 +133,7 @@ SAMPLED = [
     *dtypes.operators()[::23], "nn_functional_interpolate_nearest", "special_erfcx", "lu_unpack",
     *REFUSED_ITSELF.split(),
 ]  # fmt: skip
-BY_ARGUMENTS = {
-    "nn_functional_adaptive_avg_pool1d": "an output of size 1 is a mean, which takes complex numbers",
-}
-"""Where the table says less than torch refuses."""
-
-
-@pytest.mark.parametrize("name", [name for name in SAMPLED if name not in (dtypes.OTHERS, *BY_ARGUMENTS)])
+@pytest.mark.parametrize("name", [name for name in SAMPLED if name != dtypes.OTHERS])
 def test_the_rules_and_torch_agree_on_dtypes(name: str) -> None:
     wrong = [
         (dtype, *way) for dtype, *way in dtypes.compared(entries()[name]) if way[0] in DISAGREEMENTS
