@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from eager_runs import agreed
 
+from benchmarks.fuzz.comparing import checked
 from benchmarks.fuzz.program import Program, Sizes
 
 POINTS: list[Sizes] = [{"a": a, "b": b} for a in (0, 1, 2, 3) for b in (1, 2, 3)]
@@ -200,3 +201,19 @@ ABOUT = (
 def test_what_a_program_asks_about_a_value(asked: str) -> None:
     body = f"def f(x):\n    return x.view(2, -1) if {asked} else x.reshape(3, -1)\n"
     agreed(Program.of("about", body, "x: float32[a, b]", ("a >= 0", "b >= 1")), POINTS)
+
+
+@pytest.mark.filterwarnings("ignore:.is.:SyntaxWarning")
+@pytest.mark.parametrize("asked", [
+    "x.shape[0] is 2", "2 is len(x)", "x.shape[0] is not 2", "(lambda n: n is 2)(x.shape[0])",
+])
+def test_a_size_that_is_the_object_of_an_integer_is_not_followed(asked: str) -> None:
+    program = Program.of("a size", f"def f(x):\n    return x[5] if {asked} else x\n", "x: float32[a]")
+    report = checked(program, 10.0, replay=False).report
+    assert report is not None and report.verdict in ("unknown", "refined") and not report.accepts.exact
+    assert "approximate" in [finding.code for finding in report.findings]
+
+
+def test_what_is_asked_of_other_constants_is_followed() -> None:
+    text = "def f(x):\n    return x[5] if x is None or len(x) is True else x\n"
+    assert checked(Program.of("constants", text, "x: float32[a]"), 10.0, replay=False).verdict == "proved"

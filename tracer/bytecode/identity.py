@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dis import opmap
 from types import CodeType, FrameType
-from typing import Any
+from typing import Any, Final
 
-from .codes import per_code, steps_from
-from .origins import caller, is_inner
+from ...constraints.ir.program import Origin
+from .codes import instructions, per_code, steps_from
+from .origins import caller, is_inner, origin_at
 
 
 def may_be_compared(value: object, outermost: CodeType) -> bool:
@@ -60,3 +62,26 @@ def _compares(code: CodeType, offset: int) -> bool:
                 return True
         root = root if step.opname == "LOAD_ATTR" else step.opname
     return False
+
+
+@per_code
+def compared_with_numbers(code: CodeType) -> tuple[Origin, ...]:
+    """Returns where this code, and code within it, asks by `is` whether a value is an integer that is written
+    there.
+    """
+    within = [inner for inner in code.co_consts if type(inner) is CodeType]
+    found = [place for inner in within for place in compared_with_numbers(inner)]
+    if _IS_OP in code.co_code[::2]:
+        steps = [*instructions(code).values()]
+        integers = [step for step in steps if step.opname in _LOADING and type(step.argval) is int]
+        begins = {step.positions[::2] for step in integers if step.positions}
+        ends = {step.positions[1::2] for step in integers if step.positions}
+        asking = [step for step in steps if step.opname == "IS_OP" and step.positions]
+        for step in asking:
+            if step.positions[::2] in begins or step.positions[1::2] in ends:  # type: ignore[index]
+                found.append(origin_at(code, step.offset, ""))
+    return tuple(found)
+
+
+_LOADING: Final = ("LOAD_CONST", "LOAD_SMALL_INT")
+_IS_OP: Final = opmap["IS_OP"]

@@ -275,10 +275,12 @@ class Decisions(Recorder):
         found = next((number for number in numbers if self.truth(eq(term, number))), None)
         return missing(term) if found is None else str(found)
 
-    def _approximate(self, reason: str, where: Formula = True, may: Direction = "both") -> None:
+    def _approximate(
+        self, reason: str, where: Formula = True, may: Direction = "both", at: Origin | None = None
+    ) -> None:
         """Marks a point outside of any operator as approximate, by a node of its own."""
         self.generator.node = len(self.nodes)
-        self.nodes.append(Node("require", (("condition", True),), (), here(self.names)))
+        self.nodes.append(Node("require", (("condition", True),), (), at or here(self.names)))
         self.generator.approximate(reason, may, where)
 
     def hashes_values(self, frame: FrameType) -> bool:

@@ -29,7 +29,9 @@ import torch
 from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]
 
 from ...constraints.engine.collector import collector_at_rest
+from ...constraints.ir.program import Origin
 from ..bytecode.codes import per_code
+from ..bytecode.identity import compared_with_numbers
 from ..bytecode.origins import is_inner
 from ..host.submodules import submodules
 from ..host.tensors import all_modes_off, is_of_transform, make_subclass, overrides_off, storage_id
@@ -384,6 +386,8 @@ class Held:
         """Tuples of more than atoms."""
         self._generators: list[_GeneratorState] = []
         self._seen: dict[int, Any] = {}
+        self.compared: dict[Origin, None] = {}
+        """Where the program asks by `is` whether a value is an integer."""
         self._mentioned = {"forward"}
         """The names that the visited functions mention."""
         self._methods: dict[str, list[Any]] = {}
@@ -503,6 +507,7 @@ class Held:
                 found = self._globals[id(scope)] = _Globals(scope)
                 self._containers.append(found)
             found.codes.append(function.__code__)
+            self.compared |= dict.fromkeys(compared_with_numbers(function.__code__))
         self._dict([*map(vars, functions)])
         self._waiting += filter(None, chain(self._defaults.add(functions), self._keywords.add(functions)))
 

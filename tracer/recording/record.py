@@ -22,7 +22,7 @@ import contextlib
 import dataclasses
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 import torch
 
@@ -128,6 +128,7 @@ def _recorded(
     started = time.monotonic()
     with collector_at_rest():
         subject, plans = Subject.of(target, held.modules, lent.aliases), Plans()
+        subject = dataclasses.replace(subject, compared=(*held.compared,))
     rebound.enter_context(symbolic_builtins(subject.sources, ranges))
     plans.spelt_out = set()
     pending: list[tuple[BranchDecision, ...]] = [()]
@@ -195,6 +196,9 @@ def _limits(limits: Mapping[str, tuple[int, Origin]]) -> Iterator[Note]:
         yield Note("bounded-rank", told, -1)
 
 
+IDENTITY: Final = "whether a size is the object of an integer (is) is not followed; compare them with =="
+
+
 class Recording(Operators):
     """One run along one path."""
 
@@ -226,6 +230,8 @@ class Recording(Operators):
         outputs: list[tuple[str, Argument]] = []
         target = self.subject.target
         bound = bind(target, self.spec.inputs, self._input)
+        for place in self.subject.compared:
+            self._approximate(IDENTITY, at=place)
         try:
             with (
                 entering_composites(),

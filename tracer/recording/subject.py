@@ -12,6 +12,7 @@ import torch
 
 from ...constraints.engine.generate import Rules
 from ...constraints.engine.known import Known
+from ...constraints.ir.program import Origin
 from ...constraints.ir.spec import Spec
 from ...constraints.ir.system import Oracle
 from ...constraints.terms.formula import Formula
@@ -40,6 +41,8 @@ class Subject:
     """The initial knowledge of every run; answers of rules are shared between runs through it."""
     lent: frozenset[int] = frozenset()
     """The parameters and buffers that are stand-ins, by identity: no transform has made them."""
+    compared: tuple[Origin, ...] = ()
+    """Where the program asks by `is` whether a value is an integer."""
 
     @classmethod
     def of(
