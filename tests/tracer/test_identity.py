@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pytest
+import torch
 from eager_runs import agreed
+from torch import Tensor
 
+from anyshape import check
 from benchmarks.fuzz.comparing import checked
 from benchmarks.fuzz.program import Program, Sizes
 
@@ -212,6 +215,15 @@ def test_a_size_that_is_the_object_of_an_integer_is_not_followed(asked: str) -> 
     report = checked(program, 10.0, replay=False).report
     assert report is not None and report.verdict in ("unknown", "refined") and not report.accepts.exact
     assert "approximate" in [finding.code for finding in report.findings]
+
+
+def asserted(x: Tensor) -> Tensor:
+    assert x.dtype is torch.float32 and x.sum(0).dtype is not None
+    return x[0]
+
+
+def test_an_assert_that_pytest_has_rewritten_is_followed() -> None:
+    assert check(asserted, "x: float32[a]", replay=False).verdict == "proved"
 
 
 def test_what_is_asked_of_other_constants_is_followed() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dis import opmap
+from dis import Positions, opmap
 from types import CodeType, FrameType
 from typing import Any, Final
 
@@ -73,14 +73,23 @@ def compared_with_numbers(code: CodeType) -> tuple[Origin, ...]:
     found = [place for inner in within for place in compared_with_numbers(inner)]
     if _IS_OP in code.co_code[::2]:
         steps = [*instructions(code).values()]
-        integers = [step for step in steps if step.opname in _LOADING and type(step.argval) is int]
-        begins = {step.positions[::2] for step in integers if step.positions}
-        ends = {step.positions[1::2] for step in integers if step.positions}
-        asking = [step for step in steps if step.opname == "IS_OP" and step.positions]
-        for step in asking:
-            if step.positions[::2] in begins or step.positions[1::2] in ends:  # type: ignore[index]
+        integers = {s.positions for s in steps if s.opname in _LOADING and type(s.argval) is int}
+        for step in steps:
+            if step.opname == "IS_OP" and any(_is_operand(one, step.positions) for one in integers):
                 found.append(origin_at(code, step.offset, ""))
     return tuple(found)
+
+
+def _is_operand(one: Positions | None, comparison: Positions | None) -> bool:
+    """Returns whether what is written here is one side of the comparison. What pytest makes of an `assert`
+    stands where the whole statement does, which is no part of it.
+    """
+    if one is None or comparison is None or None in (*one, *comparison):
+        return False
+    starts, ends = (one[::2], comparison[::2]), (one[1::2], comparison[1::2])
+    left = starts[0] == starts[1] and ends[0] < ends[1]
+    right = ends[0] == ends[1] and starts[0] > starts[1]
+    return left or right
 
 
 _LOADING: Final = ("LOAD_CONST", "LOAD_SMALL_INT")
