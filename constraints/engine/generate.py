@@ -35,7 +35,7 @@ from ..contents.outcomes.singular import may_be_singular
 from ..contents.outcomes.trials import Truth
 from ..contents.requirements.indices import NO_DATA, SAME_DATA
 from ..contents.requirements.operands import Refusals, errors_of, refused_by_data, require_elements
-from ..contents.requirements.widths import require_64_bits
+from ..contents.requirements.widths import has_64_bits, require_64_bits
 from ..contents.sizes.needed import Limits, needed
 from ..contents.traits import Contents, is_sparse
 from ..ir.dtypes import category
@@ -265,7 +265,7 @@ class Rule:
         for limit in self.limits:
             limit(context, named)
         for name, value in named.items():
-            if type(value) in _WITH_INTEGERS and name not in self.floats:
+            if type(value) in _WITH_INTEGERS and not has_64_bits(value) and name not in self.floats:
                 require_64_bits(context, value, name in self.counts)
         if self.variadic not in named:
             result = self.function(context, **named)

@@ -347,11 +347,12 @@ def _are_valid(c: Context, op: str, operand: Any) -> bool:
     return operand.elements is not None or (op in CHANCES and c.range_of(operand) == (0, 1))
 
 
-def _numbers(values: Any) -> Iterator[Dim]:
+def _members(values: Any, *kinds: type) -> Iterator[Any]:
+    """Yields the values of these types, those in tuples included; a bool is no integer."""
     for value in values:
         if isinstance(value, tuple):
-            yield from _numbers(value)
-        elif isinstance(value, int | Term) and not isinstance(value, bool):
+            yield from _members(value, *kinds)
+        elif isinstance(value, kinds) and not isinstance(value, bool):
             yield value
 
 
@@ -379,7 +380,7 @@ def _require_put(c: Context, op: str, named: Named, result: Any) -> None:
         low, high = least if op == "pad" else least or -most, most
         if name in LIMITS and dtype in INTEGRAL and c.since(2, 15):  # limits beyond it are none
             low, high = (-inf, most) if name.startswith("min") else (least, inf)
-        for number in _numbers((named.get(name),)):
+        for number in _members((named.get(name),), int, Term):
             if isinstance(number, int):
                 held: Formula = low <= number <= high
             elif dtype == "float16" or width(dtype) or (dtype in INTEGRAL and not fits(number, 62)):
@@ -388,7 +389,7 @@ def _require_put(c: Context, op: str, named: Named, result: Any) -> None:
             else:
                 held = True
             _require_held(c, any_of((held, anyway)), number, dtype)
-        for fraction in _fractions((named.get(name),)) if width(dtype) else ():
+        for fraction in _members((named.get(name),), Quotient, Proportion) if width(dtype) else ():
             if isinstance(fraction, Quotient) and c.at_least(fraction.under, 1):
                 held = _holds(low, high, fraction, truncates)
                 _require_held(c, any_of((held, anyway)), f"{fraction.over}/{fraction.under}", dtype)
@@ -396,7 +397,7 @@ def _require_put(c: Context, op: str, named: Named, result: Any) -> None:
                 reason = f"whether {dtype} holds a float that sizes decide is not followed"
                 c.approximate(reason, "accept", negate(anyway))
         low = low if name in LIMITS and c.since(2, 15) else least
-        for one in _reals((named.get(name),)):
+        for one in _members((named.get(name),), float, complex):
             real = trunc(one.real) if truncates and isfinite(one.real) else one.real
             lies = low <= real <= high or (real == most + 1 and dtype == "int64" and rounds)
             held = lies or (dtype in FLOATING and not isfinite(real))
@@ -407,14 +408,6 @@ def _require_put(c: Context, op: str, named: Named, result: Any) -> None:
             _require_held(c, held, one, dtype)
 
 
-def _fractions(values: Any) -> Iterator[Quotient | Proportion]:
-    for value in values:
-        if isinstance(value, tuple):
-            yield from _fractions(value)
-        elif isinstance(value, Quotient | Proportion):
-            yield value
-
-
 def _holds(low: float, high: float, fraction: Quotient, truncates: bool) -> Formula:
     """Returns the condition that a fraction, truncated or as it is, lies from low to high, which are
     integers.
@@ -423,14 +416,6 @@ def _holds(low: float, high: float, fraction: Quotient, truncates: bool) -> Form
     below_high = lt(over, (int(high) + 1) * under) if truncates else le(over, int(high) * under)
     above_low = lt((int(low) - 1) * under, over) if truncates else le(int(low) * under, over)
     return all_of((below_high, above_low))
-
-
-def _reals(values: Any) -> Iterator[float | complex]:
-    for value in values:
-        if isinstance(value, tuple):
-            yield from _reals(value)
-        elif isinstance(value, float | complex):
-            yield value
 
 
 def _require_held(c: Context, held: Formula, number: Any, dtype: str | None) -> None:

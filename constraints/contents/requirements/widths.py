@@ -27,6 +27,13 @@ def require_64_bits(c: Context, value: Any, signed: bool) -> None:
         c.require(held, f"{value} has more than 64 bits", Exception if signed else OverflowError)
 
 
+def has_64_bits(value: Any) -> bool:
+    """Returns whether 64 bits hold every integer of an argument, which may be a tuple, as signed numbers."""
+    if type(value) is tuple:
+        return all(map(has_64_bits, value))
+    return type(value) not in (int, Term) or fits(value, 63)
+
+
 def fits(value: Dim, bits: int) -> bool:
     """Returns whether the value lies from -(2**bits) to 2**bits - 1.
 
