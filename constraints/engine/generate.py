@@ -37,7 +37,7 @@ from ..contents.requirements.indices import NO_DATA, SAME_DATA
 from ..contents.requirements.operands import Refusals, errors_of, refused_by_data, require_elements
 from ..contents.requirements.widths import has_64_bits, require_64_bits
 from ..contents.sizes.needed import Limits, needed
-from ..contents.traits import Contents, is_sparse
+from ..contents.traits import SPARSE_LAYOUTS, Contents
 from ..ir.dtypes import category
 from ..ir.language import (
     Affine,
@@ -192,6 +192,11 @@ class Rule:
     """The rule for calls with a sparse argument, if such calls are supported."""
     limits: tuple[Callable[[Context, Named], None], ...] = ()
     """They require that numbers among the arguments lie in their ranges, before the rule is asked."""
+    counts: frozenset[str] = field(init=False)
+    """The parameters that take integers, where tensors are read as such."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "counts", (self.keywords & SIZES) - self.tensors | self.integers)
 
     @classmethod
     def of(cls, function: RuleFunction) -> Rule:
@@ -206,11 +211,6 @@ class Rule:
             frozenset(p.name for p in rest if COUNT.fullmatch(str(p.annotation))),
             frozenset(p.name for p in rest if str(p.annotation).partition(" |")[0] == "float") | {"data"},
         )
-
-    @property
-    def counts(self) -> frozenset[str]:
-        """Returns the parameters that take integers, where tensors are read as such."""
-        return (self.keywords & SIZES) - self.tensors | self.integers
 
     @property
     def package(self) -> str:
@@ -434,8 +434,9 @@ class Generator:
     def __post_init__(self) -> None:
         self.bounds, self.known = Bounds(self.domain.ranges), self.nothing.after(self.domain)
         self.contents = Contents(self._most)
-        for known in self.domain.assumptions:
-            self.learn(known)
+        self._learnt += self.domain.assumptions
+        for known in self.domain.beyond_ranges:
+            self._apply(known)
 
     def close(self) -> None:
         """Releases what refers back to the generator, so that it is freed with its last user and needs no
@@ -514,6 +515,10 @@ class Generator:
         """Adds a formula that holds from here on."""
         self.known = self.known.after(formula)
         self._learnt.append(formula)
+        self._apply(formula)
+
+    def _apply(self, formula: Formula) -> None:
+        """Narrows the bounds and extends the equations by a formula that holds."""
         self.bounds.learn(formula)
         self.equations.learn(formula)
         if isinstance(formula, Compare) and formula.op == ">=" and self.bounds.at_most_0(formula.term):
@@ -1065,7 +1070,8 @@ class Generator:
 
     def _key(self, call: _Call) -> tuple[Any, ...]:
         """Returns a key that calls share whose answers can only be the same, where rules ask nothing else."""
-        key = call.op, self.given, *call.named, *map(exactly, call.named.values())
+        values = [value if type(value) in _EXACT else exactly(value) for value in call.named.values()]
+        key = call.op, self.given, *call.named, *values
         if self.known.made:
             key += self.known.origins([*tensors(tuple(map(call.named.get, call.shaped)))])
         return key
@@ -1321,6 +1327,8 @@ _INERT: Final = frozenset({int, float, bool, str, type(None)})
 """Types of values that need no treatment; tuples of numbers need none, either."""
 
 
+_EXACT: Final = frozenset({Tensor, int, str})
+"""Types of values that are their own keys, as most arguments are."""
 _WITH_INTEGERS: Final = (int, Term, tuple)
 _UNANSWERED: Final[Any] = object()
 _TENSORS: Final = {Tensor}
@@ -1330,13 +1338,12 @@ _layout: Final = attrgetter("layout")
 
 def _is_special(value: Any) -> bool:
     """Returns whether the value is, or contains, an unknown value or a sparse tensor."""
-    if value is Dyn:
-        return True
-    if type(value) is Tensor:
-        return value.layout is not Layout.CONTIGUOUS and is_sparse(value)
-    if type(value) is tuple or type(value) is Slice:
-        return any(map(_is_special, parts_of(value)))
-    return False
+    kind = type(value)
+    if kind is Tensor:
+        return value.layout in SPARSE_LAYOUTS if type(value.layout) is Layout else False
+    if kind is tuple:
+        return any(map(_is_special, value))
+    return value is Dyn or (kind is Slice and any(map(_is_special, parts_of(value))))
 
 
 def _is_unknown(value: Any) -> bool:

@@ -10,7 +10,8 @@ from enum import Enum
 from functools import cached_property
 from typing import Literal, Protocol
 
-from ..terms.formula import Formula, all_of, free_symbols, le, negate
+from ..terms.dims import Symbol
+from ..terms.formula import Compare, Formula, all_of, free_symbols, le, negate
 from ..terms.intervals import Interval, Ranges, narrow
 from ..terms.parts import rank
 from ..terms.rows import Deeper, axioms, deepened, names
@@ -31,6 +32,23 @@ class Domain:
     def ranges(self) -> Ranges:
         """Returns the interval of each symbol that the assumptions about it alone leave."""
         return ranges_of(self.assumptions)
+
+    @cached_property
+    def beyond_ranges(self) -> tuple[Formula, ...]:
+        """Returns the assumptions of which the ranges do not tell all: those on several symbols, and those
+        on one that has a single value.
+        """
+        return tuple(a for a in self.assumptions if not self._is_a_range(a))
+
+    def _is_a_range(self, assumption: Formula) -> bool:
+        """Returns whether the assumption is a bound of a symbol that has other values, too."""
+        if not isinstance(assumption, Compare) or assumption.op != ">=":
+            return False
+        (mono, factor), *rest = assumption.term.terms
+        if abs(factor) != 1 or len(mono) != 1 or any(other for other, _ in rest):
+            return False
+        low, high = self.ranges[mono[0].text]
+        return isinstance(mono[0], Symbol) and low < high
 
     @cached_property
     def rows(self) -> tuple[str, ...]:

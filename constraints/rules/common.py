@@ -214,6 +214,8 @@ def channels_innermost(c: Context, input: Tensor) -> bool | None:
     The stride along an axis of size 1 counts, too. An ambiguous layout, such as a contiguous `[n, 1, 1, 1]`,
     does not count as one with its channels innermost.
     """
+    if input.layout is Layout.CONTIGUOUS and c.at_least(input.shape[1], 2):
+        return False  # the stride of the last axis, 1, is less than the size of the channels
     strides = strides_of(input)
     if input.layout is Layout.ROW_MAJOR and c.at_least(input.shape[1], 2):
         return False if any(c.at_least(n, 2) for n in input.shape[2:]) else None

@@ -61,8 +61,8 @@ def laid_out(shape: Shape, strides: Strides | None) -> Layout | Strides:
 def unsqueezed(input: Tensor, at: int) -> Tensor:
     """`[*a, *z] -> [*a, 1, *z]`, where z begins at this axis."""
     shape = (*input.shape[:at], 1, *input.shape[at:])
-    strides = strides_of(input)
-    if strides is None or input.layout is Layout.CONTIGUOUS:
+    strides = None if input.layout is Layout.CONTIGUOUS else strides_of(input)
+    if strides is None:
         return Tensor(shape, input.dtype, input.layout)
     step: Dim = strides[at] * input.shape[at] if at < input.rank else 1
     return Tensor(shape, input.dtype, laid_out(shape, (*strides[:at], step, *strides[at:])))

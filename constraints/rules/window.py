@@ -20,7 +20,6 @@ from .common import (
     category,
     channels_innermost,
     channels_last,
-    contiguous_strides,
     counted,
     like_input,
     rank_is,
@@ -243,11 +242,9 @@ def _conv_layout(c: Context, input: Tensor, weight: Tensor, shape: Shape) -> Lay
         input, weight = unsqueezed(copied_if_needed(c, input), 2), unsqueezed(weight, 2)
         shape = (*shape[:2], 1, shape[2])
     suggest = [channels_innermost(c, tensor) for tensor in (input, weight)]
-    if True not in suggest and None in suggest:
-        return Layout.UNKNOWN
     if True not in suggest:
-        strides = contiguous_strides(shape)
-    elif input.rank == 4 or (input.dtype == "float32" and c.at_least(shape[0], 2)):
+        return Layout.UNKNOWN if None in suggest else Layout.CONTIGUOUS
+    if input.rank == 4 or (input.dtype == "float32" and c.at_least(shape[0], 2)):
         strides = channels_last(shape)
     else:
         return Layout.UNKNOWN

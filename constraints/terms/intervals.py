@@ -40,10 +40,15 @@ def _interval(dim: Dim, ranges: Ranges, done: dict[Atom, Interval]) -> Interval:
     low: Bound = 0
     high: Bound = 0
     for mono, coefficient in dim.terms:
-        least, greatest = _product(mono, ranges, done) if mono else (1, 1)
-        if coefficient < 0:
-            least, greatest = greatest, least
-        low, high = low + _scaled(coefficient, least), high + _scaled(coefficient, greatest)
+        if not mono:  # the constant
+            low, high = low + coefficient, high + coefficient
+            continue
+        least, greatest = _product(mono, ranges, done)
+        if coefficient != 1:
+            if coefficient < 0:
+                least, greatest = greatest, least
+            least, greatest = _scaled(coefficient, least), _scaled(coefficient, greatest)
+        low, high = low + least, high + greatest
     return low, high
 
 
@@ -320,8 +325,10 @@ def _without_quotient(dim: Term) -> tuple[Dim, int] | None:
         if len(mono) == 1 and isinstance(atom := mono[0], Apply) and atom.op == "//":
             dividend, divisor = atom.args
             if isinstance(divisor, int) and divisor > 0 and isinstance(dividend, Term):
-                rest = dim - coefficient * lone(atom)
-                if not symbols(rest).isdisjoint(symbols(dividend)):
+                factors = [factor for other, _ in dim.terms if other is not mono for factor in other]
+                others = {name for factor in factors for name in factor.symbols}
+                if not others.isdisjoint(symbols(dividend)):
+                    rest = dim - coefficient * lone(atom)
                     least = dividend - (divisor - 1) if coefficient > 0 else dividend
                     return divisor * rest + coefficient * least, divisor
     return None

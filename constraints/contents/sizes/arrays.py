@@ -251,7 +251,7 @@ class ArrayCall(TensorCall):
         if not array.numbers:
             return self.made_of([0])
         least, most, count = int(min(array.numbers)), int(max(array.numbers)), math.prod(array.shape)
-        every = {*array.numbers} == {*range(least, most + 1)}
+        every = len({*array.numbers}) == most - least + 1
         if array.alike is not Sameness.FREE or not every:
             raise NotComputed
         if count * (most - least) > self.arrays.left:
@@ -451,7 +451,13 @@ def _strides(shape: Shape) -> list[int]:
 
 
 def _positions(shape: Shape, strides: Sequence[int], first: int = 0) -> list[int]:
-    """Returns where the elements of a view lie in memory."""
+    """Returns where the elements of a view lie in memory: nowhere where a size is 0, however large the others
+    are.
+    """
+    if not all(shape):
+        return []
+    if math.prod(shape) > MOST:
+        raise NotComputed
     found = [first]
     for size, stride in zip(shape, strides, strict=True):
         found = [at + stride * k for at in found for k in range(size)]
@@ -507,8 +513,7 @@ def _leaves(data: Any) -> Iterator[Any]:
 
 
 def _eye(call: ArrayCall) -> Array:
-    rows, columns = call.shape
-    return call.made_of(int(i == j) for i in range(rows) for j in range(columns))
+    return call.made_of(int(i == j) for i, j in _every_place(call.shape))
 
 
 def _logspace(call: ArrayCall) -> Array:

@@ -311,6 +311,9 @@ def test_no_places_are_listed_of_a_tensor_without_elements() -> None:
     report = check(target, "x: float32[q]", replay=False)
     assert not [f for f in report.findings if f.code.value == "internal-error"], report.to_text()
     assert [*arrays._every_place((1 << 59, 0))] == [] and len([*arrays._every_place((3, 2))]) == 6
+    assert arrays._positions((1 << 59, 0), [0, 1]) == [] and arrays._positions((2, 2), [2, 1]) == [0, 1, 2, 3]
+    with pytest.raises(NotComputed):
+        arrays._positions((1 << 59,), [1])
 
 
 def test_numbers_that_the_data_choose_from_count_as_computed() -> None:
