@@ -738,6 +738,14 @@ class Generator:
         found = self.computed(tensor, one=True)
         return found[0].adds_up(total, product(tensor.shape)) if len(found) == 1 else None
 
+    def equals(self, tensor: Tensor, ref: int, number: Dim) -> Formula | None:
+        """Returns the sizes at which all elements are a number; None where that is not found, or the data
+        choose it.
+        """
+        self.contents.about(((tensor, ref),))
+        found = self.needed(tensor, number, number)
+        return None if found is None or found[1] else found[0]
+
     def needed(
         self,
         tensor: Tensor,

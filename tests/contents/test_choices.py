@@ -84,6 +84,9 @@ def least_of_two(x: Tensor) -> Tensor:
     lambda x: torch.multinomial(torch.ones(9), int(F.pad(torch.randint(n(x), (3,)), (0, 2), value=2).max())),
     lambda x: torch.multinomial(torch.ones(9), int(torch.cat((torch.randint(n(x), (3,)), arange(4))).max())),
     lambda x: torch.zeros(3)[least_of_two(x).max().item()],
+    lambda x: x.narrow(0, int((torch.rand(1) * n(x)).long()[0]), 1),
+    lambda x: x[(torch.rand(2) * (n(x) - 3)).long()],
+    lambda x: torch.zeros(7)[(torch.rand(2) * (n(x) - 3)).long() * n(x)],
     lambda x: torch.zeros(12)[torch.randint(n(x), (4,)).sum().item()],
     lambda x: x.expand(3, -1)[:, torch.tensor(torch.randint(n(x), (2,)).sum().item()).clamp(max=2)],
 ])  # fmt: skip

@@ -100,7 +100,9 @@ def _split_with_sizes(x: Any, split_sizes: Any, dim: Any = 0) -> RepeatingTuple 
     run.operator("split_with_sizes", (x, vector, dim), {})
     fits = run.generator.adds_up(sizes, vector.ref.id, whole)
     if fits is None:
-        fits = eq(_dim(item(run, run.operator("sum", (vector,), {}))), whole)
+        total = run.operator("sum", (vector,), {})
+        fits = run.generator.equals(total.value, total.ref.id, whole)
+        fits = eq(_dim(item(run, total)), whole) if fits is None else fits
     run.require(fits, f"the sizes of the pieces must add up to {whole}")
     unknown: dict[Dim, tuple[Dim, Dim]] = {}
 

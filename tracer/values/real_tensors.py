@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from itertools import product
 from typing import Final
 
 import torch
@@ -11,7 +12,7 @@ from msgspec import structs
 from ...constraints.contents.elements.values import stored
 from ...constraints.contents.laws.calls import of_number
 from ...constraints.engine.memory import contiguous_strides
-from ...constraints.ir.language import UNTRACKED, Affine, Elements, Layout, Span, Tensor
+from ...constraints.ir.language import UNTRACKED, Affine, Elements, Layout, Piece, Pieces, Span, Tensor
 from ..host.tensors import is_fake, overrides_off
 
 SPARSE: Final = {torch.sparse_coo: Layout.COO, torch.sparse_csr: Layout.CSR}
@@ -92,11 +93,13 @@ def _numbers_of(tensor: torch.Tensor) -> Elements:
 
 
 _MANY: Final = 1 << 16
+_FEW: Final = 12
+"""The elements of a constant that is not affine are listed up to this many."""
 
 
 def _elements_of(tensor: torch.Tensor) -> Elements:
-    """Returns the elements of a constant or a buffer of integers (position ids): affine in the index, or a
-    range.
+    """Returns the elements of a constant or a buffer of integers (position ids): affine in the index, each at
+    its place where they are few, or a range.
     """
     if tensor.device.type == "meta" or is_fake(tensor) or tensor.numel() == 0:
         return None
@@ -111,4 +114,9 @@ def _elements_of(tensor: torch.Tensor) -> Elements:
             steps.append((axis - tensor.dim(), int(step)))
     if torch.equal(affine.expand(tensor.shape), tensor):
         return Affine(int(start), tuple(s for s in steps if s[1]))
-    return Span(int(tensor.min()), int(tensor.max()), attained=True)
+    if tensor.numel() > _FEW:
+        return Span(int(tensor.min()), int(tensor.max()), attained=True)
+    places, rank = product(*map(range, tensor.shape)), tensor.dim()
+    fixed = (tuple((axis - rank, at) for axis, at in enumerate(place)) for place in places)
+    numbers = map(int, tensor.flatten().tolist())
+    return Pieces(tuple(Piece(number, fixed=at) for number, at in zip(numbers, fixed, strict=True)))

@@ -19,7 +19,7 @@ from msgspec import structs
 from ...ir.language import Affine, Dots, Piece, Pieces, Quotient, Slice, Span, Tensor
 from ...ir.program import Argument, Ref
 from ...terms.dims import Dim, Term, UnknownSymbol, evaluate, symbols
-from ...terms.formula import holds, negate
+from ...terms.formula import Formula, holds
 from ..elements.cycles import is_run
 from ..elements.dtypes import DIGITS, INTEGRAL
 from ..elements.values import extremes_of, surely
@@ -123,6 +123,12 @@ class Arrays:
         except (UnknownSymbol, ZeroDivisionError):
             raise NotComputed from None
 
+    def is_true(self, formula: Formula) -> bool:
+        try:
+            return holds(formula, self.sizes)
+        except (UnknownSymbol, ZeroDivisionError):
+            raise NotComputed from None
+
     def shape(self, tensor: Tensor) -> Shape:
         found = tuple(map(self.number, tensor.shape))
         if any(n < 0 for n in found):
@@ -147,9 +153,12 @@ class Arrays:
                     raise NotComputed
                 every = tuple(range(least, most + 1))
                 return Array(shape, every, value.dtype, source=id(value), loose=True, alike=alike)
-            case Pieces((Piece(doubt=doubt) as piece,), True, 0, False, False) if value.dtype in INTEGRAL:
-                span = extremes_of(Pieces((replace(piece, doubt=False),)), surely) if is_run(piece) else None
-                if span is None or not holds(negate(doubt), self.sizes) or piece.given is not True:
+            case Pieces(pieces, True, 0, False, False) if value.dtype in INTEGRAL:
+                there = [piece for piece in pieces if self.is_true(piece.given)]
+                if len(there) != 1 or not is_run(there[0]) or self.is_true(there[0].doubt):
+                    return None
+                span = extremes_of(Pieces((replace(there[0], doubt=False, given=True),)), surely)
+                if span is None:
                     return None
                 return self._plain(structs.replace(value, elements=replace(span, by_data=True, dense=True)),
                                    shape, alike)
@@ -274,6 +283,10 @@ class ArrayCall(TensorCall):
             raise NotComputed
         if any(a.shape != self.shape for a in chosen):
             raise NotComputed
+        if self.op in DIVIDING and self.dtype in INTEGRAL and not chosen:
+            other = operands.get("other")
+            if other == 0 or (isinstance(other, Array) and 0 in other.numbers):
+                raise DoesNotRun
         count = len(chosen[0].numbers) if chosen else math.prod(self.shape)
         given = {name: self._given(name, found, bool(chosen)) for name, found in operands.items()}
         near = any(array.near for array in several)
@@ -472,6 +485,8 @@ ALIKE: Final = frozenset(
 """Results of operators, as pairs of operator and number of the result, in which the data may give each
 element any of the values.
 """
+DIVIDING: Final = frozenset("floor_divide remainder fmod".split())
+"""Operators that refuse an integer that is divided by zero."""
 DISTINCT: Final = frozenset("argsort randperm topk sort _unique2".split())
 """Those of them whose elements differ, or are all the numbers up to the greatest."""
 DRAWING: Final = frozenset("multinomial rand randint randint_like randperm".split())
