@@ -14,7 +14,7 @@ import inspect
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
-from types import ClassMethodDescriptorType, CodeType, FrameType, ModuleType
+from types import ClassMethodDescriptorType, CodeType, FrameType, FunctionType, ModuleType
 from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
@@ -268,6 +268,7 @@ def _put_all(owner: Any, values: Mapping[Any, Any]) -> None:
 
 
 def _put(owner: Any, name: Any, value: Any) -> None:
+    before = getattr(owner, name, None) if name == "__getitem__" and isinstance(owner, type) else None
     if isinstance(owner, dict):
         if value is _ABSENT:
             owner.pop(name, None)
@@ -278,3 +279,7 @@ def _put(owner: Any, name: Any, value: Any) -> None:
             delattr(owner, name)
     else:
         setattr(owner, name, value)
+    if isinstance(before, FunctionType):
+        # Python 3.13 goes on calling the former function in `x[i]` once a class has changed a thousand times,
+        # unless the function has changed, too: its cache tells by the version of the function alone.
+        before.__defaults__ = before.__defaults__

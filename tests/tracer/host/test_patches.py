@@ -54,6 +54,32 @@ def test_it_holds_inside_and_for_this_thread(attribute: str) -> None:
     assert dict(vars(Owner)) == before
 
 
+@pytest.mark.parametrize("base", [False, True])
+def test_it_holds_for_items_however_often_it_was_in_force(base: bool) -> None:
+    """Python 3.13 keeps what `x[i]` calls for a class that has changed a thousand times."""
+
+    class List:
+        def __getitem__(self, at: int) -> str:
+            return "plain"
+
+    class Inheriting(List):
+        pass
+
+    def first(several: List) -> str:
+        return several[0]
+
+    items = Patch(List, "__getitem__", lambda plain: lambda self, at: f"a({plain(self, at)})", "a test")
+    several = Inheriting() if base else List()
+    for _ in range(1100):
+        with items.in_force():
+            assert several[0] == "a(plain)"
+        assert [first(several) for _ in range(5)] == ["plain"] * 5
+    for _ in range(3):
+        with items.in_force():
+            assert [first(several) for _ in range(5)] == ["a(plain)"] * 5
+        assert [first(several) for _ in range(5)] == ["plain"] * 5
+
+
 def test_it_ends_with_an_exception() -> None:
     before = dict(vars(Owner))
     with pytest.raises(KeyError), patch("a"):
