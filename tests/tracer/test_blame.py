@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import statistics
@@ -71,6 +72,32 @@ def test_the_program_fails_whatever_the_sizes_are(target: Callable[..., Any]) ->
         check(target, "x: [a, b]", replay=False)
     with pytest.raises((TypeError, AttributeError)):
         target(torch.ones(2, 2))
+
+
+MISUSED: list[Callable[[Any], Any]] = [
+    lambda n: list(n, 2),
+    lambda n: reversed(n, 2),
+    lambda n: tuple(n, 2),
+    lambda n: enumerate(),
+    lambda n: type(n, 2),
+    lambda n: zip((n,), k=2),
+    lambda n: round(n, 2.5),
+    lambda n: torch.zeros(2, n).shape * 2.5,
+    lambda n: torch.zeros(2, n).shape * torch.zeros(2, n).shape,
+    vars,
+    lambda n: n.__dict__,
+    lambda n: vars(n / 2),
+]
+
+
+@pytest.mark.parametrize("misuse", MISUSED)
+def test_what_python_refuses_of_a_number_is_the_programs_error(misuse: Callable[[Any], Any]) -> None:
+    with pytest.raises((TypeError, AttributeError)):
+        misuse(3)
+    with contextlib.suppress(TargetError):
+        report = check(lambda x: misuse(x.shape[0]), "x: [n]")
+        assert report.verdict == "unknown", report.to_text()
+        assert not [f for f in report.findings if f.code == "internal-error"], report.to_text()
 
 
 @pytest.mark.parametrize("target", [

@@ -20,6 +20,7 @@ from typing import Any, Final
 
 import torch
 
+from ..bytecode.operations import hands_on
 from ..bytecode.origins import is_inner, is_of_package
 from ..host.patches import Patch, Setting, together
 from ..host.submodules import Modules, submodules
@@ -38,6 +39,7 @@ class TypeStandIn(type):
     real: type
     call: Callable[..., Any]
 
+    @hands_on
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         return cls.call(*args, **kwargs)
 
@@ -98,6 +100,7 @@ def symbolic_isinstance(value: Any, kinds: Any, /) -> bool:
     return builtins.issubclass(TYPES[kind], kinds) if kind in (Size, Real) else isinstance(value, kinds)
 
 
+@hands_on
 def symbolic_type(*args: Any, **kwargs: Any) -> Any:
     """Returns `type`; for a recorded value, the type that the program sees: `type(n) is int`."""
     kind = builtins.type(*args, **kwargs)

@@ -25,6 +25,7 @@ from ...constraints.terms.formula import Formula
 from ...constraints.terms.formula_text import stated
 from ...constraints.terms.intervals import EVERYTHING, Ranges, interval
 from ..bytecode.conclusive import is_checked
+from ..bytecode.operations import hands_on
 from ..host.interpreter import frame_above
 from ..recorder import Compared, Recorder
 from .floats import (
@@ -254,6 +255,14 @@ def _bitwise(operation: Callable[[int, int], int], swap: bool = False) -> Any:
     return apply
 
 
+def _no_members(self: Any) -> NoReturn:
+    """Raises AttributeError, as a number of Python's has no `__dict__`, so that `vars` raises TypeError."""
+    raise AttributeError(f"'{self.__class__.__name__}' object has no attribute '__dict__'")
+
+
+_NO_MEMBERS: Final = property(_no_members)
+
+
 def _shift(count: Any) -> int:
     """Returns by how many bits an integer is shifted. Raises ValueError for fewer than 0."""
     if count < 0:
@@ -275,6 +284,8 @@ class Size(torch.SymInt):
     @property  # type: ignore[misc]
     def __class__(self) -> type:
         return int
+
+    __dict__ = _NO_MEMBERS
 
     def as_float(self) -> Real:
         rise, near = Rise(self.term, float), Near(self.term, 1)
@@ -346,6 +357,7 @@ class Size(torch.SymInt):
 
     __ceil__ = __trunc__ = __sym_int__ = __floor__
 
+    @hands_on
     def __round__(self, ndigits: int | None = None) -> Any:
         """Returns the size; with fewer than 0 digits, the multiple of a power of 10 that is nearest to it."""
         if ndigits is None or operator.index(ndigits) >= 0:
@@ -517,6 +529,8 @@ class Real(torch.SymFloat):
     @property  # type: ignore[misc]
     def __class__(self) -> type:
         return float
+
+    __dict__ = _NO_MEMBERS
 
     def _lift(self, other: Any) -> Real | None:
         if type(other) is Real:

@@ -73,6 +73,7 @@ class Sizes(tuple[Any, ...]):
     def __radd__(self, other: Any) -> Sizes:
         return Sizes((*other, *self)) if isinstance(other, tuple) else NotImplemented
 
+    @hands_on
     def __mul__(self, times: Any) -> Sizes:
         return Sizes(tuple.__mul__(self, times))
 
