@@ -351,6 +351,9 @@ class Rules(Mapping[str, Rule]):
         return shared
 
 
+_NO_CALL: Final[tuple[str, Mapping[str, Any]]] = "", MappingProxyType({})
+
+
 @dataclass(slots=True)
 class _Call:
     """A call between the steps of `Generator.call`."""
@@ -412,9 +415,9 @@ class Generator:
     """Facts about the tensors of the program besides their elements, by reference."""
     _fresh: int = 0
     """The number of sizes that data have decided, including those taken back: no name is used twice."""
-    _indexed: tuple[str, Mapping[str, Any]] = "", MappingProxyType({})
+    _indexed: tuple[str, Mapping[str, Any]] = _NO_CALL
     """The last call, with its arguments by name."""
-    _last: tuple[str, Mapping[str, Any]] = "", MappingProxyType({})
+    _last: tuple[str, Mapping[str, Any]] = _NO_CALL
     """The last call as its rule saw it, where it is an operator and its arguments by name."""
     _dataless: Dataless | None = None
     _writes: list[int] = field(default_factory=list)
@@ -966,7 +969,8 @@ class Generator:
         A refusal becomes the constraint `False`, and the result is Dyn, so that later calls are still
         examined. Raises RuleFailed where the rule raises anything else.
         """
-        self.repeatable, self._indexed, self._last, self._unchecked = False, ("", {}), ("", {}), False
+        self.repeatable = self._unchecked = False
+        self._indexed = self._last = _NO_CALL
         call = self._bound(op, args, kwargs)
         if call is None:
             return {**{f"arg{i}": a for i, a in enumerate(args)}, **kwargs}, None
@@ -987,7 +991,6 @@ class Generator:
                 self.require(False, str(refusal), refusal.error)
                 return call.named, Dyn
         self._announce(call)
-        self._last = ("", {}) if call.rowed else (call.base, call.named)
         key = self._key(call)
         if (answer := self.known.answered.get(key, _UNANSWERED)) is not _UNANSWERED:
             self.repeatable = True
@@ -1072,9 +1075,10 @@ class Generator:
             self.written(next(iter(named.values())))
         if "out" in named:
             self.written(named["out"])
-        call.rowed = any(map(has_row, map(named.get, call.shaped))) if self.domain.rows else False
+        if self.domain.rows:
+            call.rowed = any(map(has_row, map(named.get, call.shaped)))
         if not call.rowed:
-            self._indexed = call.base, named
+            self._indexed = self._last = call.base, named
 
     def _key(self, call: _Call) -> tuple[Any, ...]:
         """Returns a key that calls share whose answers can only be the same, where rules ask nothing else."""
