@@ -192,11 +192,6 @@ class Rule:
     """The rule for calls with a sparse argument, if such calls are supported."""
     limits: tuple[Callable[[Context, Named], None], ...] = ()
     """They require that numbers among the arguments lie in their ranges, before the rule is asked."""
-    counts: frozenset[str] = field(init=False)
-    """The parameters that take integers, where tensors are read as such."""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "counts", (self.keywords & SIZES) - self.tensors | self.integers)
 
     @classmethod
     def of(cls, function: RuleFunction) -> Rule:
@@ -211,6 +206,11 @@ class Rule:
             frozenset(p.name for p in rest if COUNT.fullmatch(str(p.annotation))),
             frozenset(p.name for p in rest if str(p.annotation).partition(" |")[0] == "float") | {"data"},
         )
+
+    @property
+    def counts(self) -> frozenset[str]:
+        """Returns the parameters that take integers, where tensors are read as such."""
+        return (self.keywords & SIZES) - self.tensors | self.integers
 
     @property
     def package(self) -> str:

@@ -387,7 +387,7 @@ def _careful(rules: Rules, asserts: RuleFunction, operators: set[str]) -> Rules:
         known["_assert_scalar"] = Rule.of(asserts)
     if IN_AUTOCAST in names:
         known[IN_AUTOCAST] = Rule.of(in_autocast)
-    fields = [f.name for f in dataclasses.fields(Rule) if f.init]
+    fields = [f.name for f in dataclasses.fields(Rule)]
     return Rules({n: _Careful(*(getattr(rule, field) for field in fields)) for n, rule in known.items()})
 
 
