@@ -36,7 +36,7 @@ from ..ir.language import (
 )
 from ..terms.dims import Dim, Term, maximum, minimum, sym, symbols
 from ..terms.formula import Formula, all_of, any_of, eq, ge, le
-from .elements.dtypes import INTEGRAL, WHOLE
+from .elements.dtypes import INTEGRAL, WHOLE, wide, width
 from .elements.values import extremes, inexact_ways
 from .laws.masks import COMPARISONS, NEGATIONS, one_value
 from .requirements.indices import INDICES
@@ -108,6 +108,8 @@ class Traits:
 
     free: Border | None = None
     """The elements that are arbitrary."""
+    alike: bool = False
+    """Whether some data make all elements any one number."""
     sums: Border | None = None
     """For running sums: the summed elements are 0 at this border, and the sums are greatest where all within
     it is true.
@@ -218,7 +220,7 @@ class Contents:
     def given_freely(self, value: Value, ref: int) -> None:
         """Notes an input of the user's, whose elements are arbitrary."""
         if isinstance(value, Tensor):
-            self._traits[value.dtype in WHOLE][self._key(value, ref)] = Traits(free=Border())
+            self._traits[value.dtype in WHOLE][self._key(value, ref)] = Traits(free=Border(), alike=True)
 
     def ref(self, tensor: Tensor) -> int | None:
         """Returns the key that identifies a tensor among those that a call is given; None for any other
@@ -320,6 +322,11 @@ class Contents:
     def is_free(self, tensor: Tensor) -> bool:
         """Returns whether the user gives the elements of a tensor independently of each other: any occur."""
         return self.of(tensor).free == Border()
+
+    def may_be_alike(self, tensor: Tensor) -> bool:
+        """Returns whether some data make all elements of a tensor any one number; a mask may be all false.
+        """
+        return self.of(tensor).alike and not (tensor.dtype == "bool" and self.masks_written)
 
     def are_identities(self, tensor: Tensor, ref: int) -> None:
         """Notes that each matrix of a tensor, by its reference, is the identity."""
@@ -484,6 +491,30 @@ def _free(step: CallStep) -> Found:
     elif step.op == "view" and step.result.dtype != input.dtype:
         return {}  # `x.view(dtype)` reads other elements
     return {"free": border}
+
+
+def _alike(step: CallStep) -> Found:
+    """Returns whether some data make all elements of the result any one number, as they do those of the
+    operand: where it only moves elements, and where it compares them with a number that the dtype holds.
+    """
+    source, result = step.input.dtype or "", step.result.dtype
+    if step.part is not None or not step.of(step.input).alike:
+        return {}
+    if step.op in COMPARISONS:
+        return {"alike": _goes_either_way(source, step.named.get("other"))}
+    short = source.startswith("float") and (result or "").startswith("float")
+    same = source == result or result == "bool" or short
+    return {"alike": same and not (step.op == "view" and source != result)}
+
+
+def _goes_either_way(dtype: str, number: Any) -> bool:
+    """Returns whether each comparison with a number is true of some elements, and false of others."""
+    if not isinstance(number, int | float):
+        return False
+    if dtype.startswith(("float", "bfloat")):
+        return abs(number) < 60000  # infinity in half precision is further away
+    ends = width(dtype) or wide(dtype)
+    return ends is not None and ends[0] < number < ends[1]
 
 
 def _padded(step: CallStep) -> Border | None:
@@ -848,6 +879,7 @@ def _joined(*tables: Mapping[str, Effect]) -> dict[str, tuple[Effect, ...]]:
 
 EFFECTS: Final[Mapping[str, tuple[Effect, ...]]] = _joined(
     dict.fromkeys(FREEING, _free),
+    dict.fromkeys((FREEING - PADDING) | REPEATING | {"getitem", "select", "narrow"}, _alike),
     dict.fromkeys(MOVING, _same_count),
     dict.fromkeys(MOVING | REPEATING, _same_data),
     dict.fromkeys(STAYING, _same_parts),

@@ -621,6 +621,10 @@ class Generator:
             self._of_nothing("nonzero", total, {"input": mask})
         return total
 
+    def may_be_alike(self, tensor: Tensor) -> bool:
+        self._asked = True
+        return self.contents.may_be_alike(tensor)
+
     def _is_open(self, mask: Tensor) -> bool:
         """Returns whether any elements of a free mask may be true: those of truths and of comparisons of
         floats. Other numbers may all lie on one side of a bound.

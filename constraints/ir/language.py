@@ -410,6 +410,11 @@ class Context(Protocol):
         call on one mask.
         """
 
+    def may_be_alike(self, tensor: Tensor) -> bool:
+        """Returns whether some data make all elements of a tensor any one number, as far as is known. All
+        elements of a mask may then be false.
+        """
+
     def stored(self, tensor: Tensor) -> Dim:
         """Returns how many elements of a sparse tensor are stored; the same for every call on one tensor."""
 

@@ -232,3 +232,41 @@ def test_requirements_on_many_minima_are_not_split(terms: int) -> None:
         assert holds(asked.condition, sizes) == valid, sizes
         found.add(valid)
     assert not asked or found == {True, False}
+
+
+WITH_TRUE: list[Callable[[Tensor], Tensor]] = [
+    torch.diag_embed, torch.diag, lambda x: torch.tril(x.expand(3, -1)), torch.abs, torch.relu,
+    lambda x: x.index_fill(0, torch.tensor([0]), 0.0), lambda x: torch.stack((x, torch.zeros_like(x))),
+    lambda x: x.byte().long(), lambda x: torch.outer(x, x), lambda x: torch.kron(torch.eye(2), x),
+    lambda x: torch.diagonal_scatter(torch.zeros(n(x), n(x)), x),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("made", WITH_TRUE)
+def test_a_mask_may_have_true_elements_for_all_data(made: Callable[[Tensor], Tensor]) -> None:
+    """More than the source has, then: the data do not decide that."""
+    report = check(lambda x, y: made(x).masked_scatter(made(x) > -1, y.to(made(x).dtype)), "x: [q]; y: [r]",
+                   replay=False)  # fmt: skip
+    assert report.verdict != "proved" and not report.accepts.exact, report.to_text()
+    with pytest.raises(RuntimeError, match="Number of elements of source"):
+        t = made(torch.randn(3))
+        t.masked_scatter(t > -1, torch.zeros(0, dtype=t.dtype))
+
+
+@pytest.mark.parametrize(("target", "inputs"), [
+    (lambda x, y: x.masked_scatter(x > -1, y), "x: float32[q]; y: float32[r]"),
+    (lambda x, y: x.roll(1).masked_scatter(~(x.roll(1) > -1), y), "x: float32[q]; y: float32[r]"),
+    (lambda x, m, y: x.masked_scatter(m[..., None].expand_as(x), y),
+     "x: [b, s, h]; m: bool[b, s]; y: [r, h]"),
+    (lambda x, i, y: x.masked_scatter((i == 5)[..., None].expand_as(x), y),
+     "x: [b, s, h]; i: int64[b, s]; y: [r, h]"),
+])  # fmt: skip
+def test_the_data_decide_whether_a_mask_has_true_elements(target: Callable[..., Tensor], inputs: str) -> None:
+    assert check(target, inputs, replay=False).verdict == "proved"
+
+
+@pytest.mark.parametrize("number", [-129, -128, 127, 128, 0])
+def test_a_comparison_with_a_number_that_no_element_passes(number: int) -> None:
+    """All 8-bit integers are above -129; whether one is -128 the data decide."""
+    report = check(lambda x, y: x.masked_scatter(x > number, y), "x: int8[q]; y: int8[r]", replay=False)
+    assert (report.verdict == "proved") == (-128 < number < 127), report.to_text()

@@ -431,7 +431,11 @@ def _require_enough(c: Context, mask: Tensor, source: Tensor, result: Any) -> No
     count = number_of_true(mask) if same is None else same * mask.numel
     new = result.rank - mask.rank if isinstance(result, Tensor) else -1
     if count is None or new < 0 or mask.shape != result.shape[new:]:
-        _doubt(c, "masked_scatter", mask, ge(source.numel, product(result.shape)))
+        whole = ge(source.numel, product(result.shape))
+        _doubt(c, "masked_scatter", mask, whole)
+        if mask.elements is None and not c.certain(whole) and not c.may_be_alike(mask):
+            told = "masked_scatter is given a mask that may have true elements for all data"
+            approximate(c, told, whole)
     else:
         count = count * product(result.shape[:new])
         reason = f"masked_scatter puts {source} into the places of {count} true elements"
