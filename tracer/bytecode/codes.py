@@ -80,6 +80,12 @@ def _steps(code: CodeType) -> tuple[dis.Instruction, ...]:
     return tuple(i for i in instructions(code).values() if i.opname not in IDLE)
 
 
+def offset_in(frame: FrameType) -> int:
+    """Returns the offset of the instruction that the frame is executing; -1 before the first."""
+    last = frame.f_lasti
+    return instructions(frame.f_code)[last].offset if last >= 0 else last
+
+
 def instruction(frame: FrameType) -> dis.Instruction:
     """Returns the instruction that the frame is executing."""
     return instructions(frame.f_code)[frame.f_lasti]

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from types import CodeType, FrameType
 from typing import Any, Final
 
-from .codes import ENDS, JUMPS, instructions, per_code
+from .codes import ENDS, JUMPS, instructions, offset_in, per_code
 from .stack import fills
 
 _ACCESSES: Final = re.compile("LOAD|STORE|DELETE")
@@ -27,8 +27,9 @@ def live(frame: FrameType) -> frozenset[str]:
     """Returns the variables that may be read from the current instruction on, that instruction included; of
     a comprehension without a frame of its own those that it accesses.
     """
-    found = _live_before(frame.f_code).get(frame.f_lasti)
-    return frozenset(frame.f_locals) if found is None else found & _accessible(frame.f_code, frame.f_lasti)
+    at = offset_in(frame)
+    found = _live_before(frame.f_code).get(at)
+    return frozenset(frame.f_locals) if found is None else found & _accessible(frame.f_code, at)
 
 
 @per_code

@@ -12,7 +12,7 @@ from types import CodeType, FrameType
 from typing import Final, NamedTuple
 
 from ..host.jumps import TESTS_ONCE, last_jump
-from .codes import ENDS, JUMPS, branch, instruction, instructions, per_code, settled, steps_from
+from .codes import ENDS, JUMPS, branch, instruction, instructions, offset_in, per_code, settled, steps_from
 from .stack import fills
 
 _PREPARING: Final = frozenset(
@@ -199,4 +199,4 @@ def driven_by(
 
 def comprehension(frame: FrameType) -> str:
     """Returns which comprehension the loop is that the frame is stepping (`stack.fills`); "" for none."""
-    return fills(frame.f_code, frame.f_lasti)
+    return fills(frame.f_code, offset_in(frame))

@@ -9,7 +9,7 @@ from types import CodeType, FrameType
 from typing import Any, Final
 
 from ..host.interpreter import stacked
-from .codes import ENDS, JUMPS, following, instructions, per_code
+from .codes import ENDS, JUMPS, following, instructions, offset_in, per_code
 
 _FILLS: Final = ("LIST_APPEND", "SET_ADD", "MAP_ADD")
 """Instructions that add to a container which lies in the stack, so deep as their argument says."""
@@ -65,7 +65,7 @@ def filled(frame: FrameType, iterated: Any) -> list[Any] | None:
     """Returns the list that the list comprehension which the frame is stepping fills; None where it is not
     found. `iterated` is its iterator, or the frame of a generator that is its iterator.
     """
-    top = depth(frame.f_code, frame.f_lasti)
+    top = depth(frame.f_code, offset_in(frame))
     if top is None or top < 2:
         return None
     iterator = stacked(frame, top - 1)
