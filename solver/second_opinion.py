@@ -186,19 +186,21 @@ class PathStep:
 def _steps(path: Path) -> Iterator[PathStep]:
     """Yields the steps of a path from its start.
 
-    Conditions on sizes that data decide are known from the start.
+    What is known of a size that data decide is taken before the first requirement that comes after it.
     """
-    for name, known in path.unbacked:
-        yield PathStep("taken", known, f"what is known of {name}", Origin())
+    facts = [PathStep("taken", known, f"what is known of {name}", Origin()) for name, known in path.unbacked]
     conditions = [*sorted((c for c in path.conditions if c.formula is not None), key=lambda c: c.after)]
     for position, constraint in enumerate(path.constraints):
+        left = 0 if constraint.decided is None else max(0, len(path.unbacked) - constraint.decided)
+        while len(facts) > left:
+            yield facts.pop(0)
         while conditions and conditions[0].after <= position:
             yield _branch(conditions.pop(0))
         if constraint.kind == "model":
             nodes = path.program.nodes
             origin = nodes[constraint.node].origin if 0 <= constraint.node < len(nodes) else Origin()
             yield PathStep("required", constraint.formula, constraint.reason, origin, constraint)
-    yield from map(_branch, conditions)
+    yield from (*facts, *map(_branch, conditions))
 
 
 def _branch(condition: Condition) -> PathStep:

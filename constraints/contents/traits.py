@@ -493,6 +493,10 @@ def _free(step: CallStep) -> Found:
     return {"free": border}
 
 
+_FLOATS: Final = ("float16", "bfloat16", "float32", "float64")
+"""Dtypes that hold numbers up to 60,000, which those of 8 bits do not."""
+
+
 def _alike(step: CallStep) -> Found:
     """Returns whether some data make all elements of the result any one number, as they do those of the
     operand: where it only moves elements, and where it compares them with a number that the dtype holds.
@@ -502,7 +506,7 @@ def _alike(step: CallStep) -> Found:
         return {}
     if step.op in COMPARISONS:
         return {"alike": _goes_either_way(source, step.named.get("other"))}
-    short = source.startswith("float") and (result or "").startswith("float")
+    short = source in _FLOATS and result in _FLOATS
     same = source == result or result == "bool" or short
     return {"alike": same and not (step.op == "view" and source != result)}
 
@@ -511,7 +515,7 @@ def _goes_either_way(dtype: str, number: Any) -> bool:
     """Returns whether each comparison with a number is true of some elements, and false of others."""
     if not isinstance(number, int | float):
         return False
-    if dtype.startswith(("float", "bfloat")):
+    if dtype in _FLOATS:
         return abs(number) < 60000  # infinity in half precision is further away
     ends = width(dtype) or wide(dtype)
     return ends is not None and ends[0] < number < ends[1]

@@ -481,7 +481,8 @@ class Generator:
                     return
         if not self.bounds.certain(formula):
             constraint = Constraint(
-                formula, reason, self.node, by_data=by_data, error=error, alone=alone
+                formula, reason, self.node, by_data=by_data, error=error, alone=alone,
+                decided=len(self.said.unbacked),
             )
             self.said.constraints.append(constraint)
             self.learn(formula)

@@ -534,6 +534,11 @@ class Constraint:
     """The exception that torch raises where the formula is false."""
     alone: bool = False
     """Whether no sizes make sure of it, so that the data alone decide where some of them fit."""
+    decided: int | None = field(default=None, compare=False)
+    """The number of sizes that the data have decided before it; None if the whole path is known to be taken.
+    What is known of later ones may hold only where the requirement is met: a maximum exists where there are
+    elements.
+    """
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ def _path(path: Path) -> dict[str, Any]:
         "program": to_json(path.program),
         "values": [[id, pack(value)] for id, value in path.values.items()],
         "constraints": [
-            [pack(c.formula), c.reason, c.node, c.kind, c.by_data, *(c.alone,) * c.alone]
+            [pack(c.formula), c.reason, c.node, c.kind, c.by_data, c.alone, c.decided]
             for c in path.constraints
         ],
         "notes": [[n.code, n.reason, n.node, n.may, pack(n.where)] for n in path.notes],
@@ -63,9 +63,10 @@ def _read(data: Any, symbols: frozenset[str]) -> Path:
                 integer(node),
                 _among(kind, "model", "trace"),
                 truth(by_data),
-                alone=any(map(truth, alone)),
+                alone=truth(alone),
+                decided=None if decided is None else integer(decided),
             )
-            for formula, why, node, kind, by_data, *alone in data["constraints"]
+            for formula, why, node, kind, by_data, alone, decided in data["constraints"]
         ),
         tuple(
             Note(_among(code, *NOTES), text(why), integer(node), _among(may, *DIRECTIONS), formula_of(where))

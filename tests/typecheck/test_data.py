@@ -1009,3 +1009,33 @@ def test_the_greatest_of_others_may_be_no_index() -> None:
     assert report.verdict == "refined" and str(report.accepts) == "n <= m" and report.accepts.exact
     assert check(lambda x, y: y[x.sigmoid().argmax()], "x: [n]; y: [m]").verdict == "unknown"
     assert check(lambda i: torch.zeros(4)[i.max()], "i: int64[n]").verdict == "proved"
+
+
+SOME_OF: dict[str, Callable[[Tensor], Tensor]] = {
+    "every second of few": lambda x: upper(x)[upper(x) < 2][::2],
+    "without the first kind": lambda x: (x > 0).nonzero()[:, 0].unique()[1:],
+    "few that are drawn": lambda x: (lambda t: t[t < 2])(torch.randint(0, 5, (x.shape[0] - 1,))),
+    "the first half": lambda x: (lambda t: t[t < 3][: len(t) // 2])(torch.randint(0, 5, (x.shape[0] - 1,))),
+}
+NUMBER_OF: dict[str, Callable[[Tensor], int]] = {
+    "max": lambda t: int(t.max()),
+    "min": lambda t: int(t.min().item()),
+    "argmax": lambda t: int(t.argmax()),
+    "aminmax": lambda t: int(t.aminmax().max),
+    "topk": lambda t: int(t.topk(1).values[0]),
+    "first": lambda t: t.tolist()[0],
+}
+
+
+def upper(x: Tensor) -> Tensor:
+    return torch.triu_indices(x.shape[0], x.shape[0] - 1, offset=1)[1]
+
+
+@pytest.mark.parametrize("number", NUMBER_OF)
+@pytest.mark.parametrize("some", SOME_OF)
+def test_a_number_is_read_only_where_there_are_elements(some: str, number: str) -> None:
+    """That the number lies in its range is no reason for the elements that it is read from to exist: at
+    a = 1 none of these has any.
+    """
+    report = check(lambda x: torch.ones(9)[: NUMBER_OF[number](SOME_OF[some](x))], "x: [a]", replay=False)
+    assert not report.accepts.certain.holds(a=1), report.to_text()
