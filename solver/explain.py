@@ -57,6 +57,13 @@ class ConflictStep:
     """
 
 
+class Unasked(Generator):
+    """A generator that requires nothing, for a call of which only the results are wanted."""
+
+    def require(self, formula: Formula, *told: Any, **how: Any) -> None:
+        pass
+
+
 class Flow:
     """The dependencies between the sizes of a path's values, computed on demand."""
 
@@ -196,9 +203,11 @@ class Flow:
         return self._effects[index]
 
     def _results(self, index: int, place: Place | None) -> list[Value]:
-        return self._again(index, place)[0]
+        return self._again(index, place, Unasked(self.rules, self.domain))[0]
 
-    def _again(self, index: int, place: Place | None) -> tuple[list[Value], list[Constraint]]:
+    def _again(
+        self, index: int, place: Place | None, generator: Generator | None = None
+    ) -> tuple[list[Value], list[Constraint]]:
         """Returns the results and requirements of a call, repeated with the probe for one of its sizes."""
         node = self._nodes[index]
         positional: list[Any] = []
@@ -209,7 +218,7 @@ class Flow:
                 positional.append(value)
             else:
                 named[name] = value
-        generator = Generator(self.rules, self.domain)
+        generator = generator or Generator(self.rules, self.domain)
         _, result = generator.call(node.op, tuple(positional), named)
         return [] if result is None else leaves(result), generator.said.constraints
 
