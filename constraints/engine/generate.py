@@ -165,7 +165,7 @@ _RETURNED: Final = (Tensor, Term, Compare, And, Or, Number, Dynamic, int, float,
 """The types of the parts of a result."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Rule:
     """A rule with the names and defaults of its parameters, the context aside."""
 
@@ -192,6 +192,8 @@ class Rule:
     """The rule for calls with a sparse argument, if such calls are supported."""
     limits: tuple[Callable[[Context, Named], None], ...] = ()
     """They require that numbers among the arguments lie in their ranges, before the rule is asked."""
+    _names: dict[tuple[Any, ...], tuple[str, ...]] = field(default_factory=dict, compare=False, repr=False)
+    """The names of all arguments of a call, by how many it gives by position and the names of the others."""
 
     @classmethod
     def of(cls, function: RuleFunction) -> Rule:
@@ -207,12 +209,12 @@ class Rule:
             frozenset(p.name for p in rest if str(p.annotation).partition(" |")[0] == "float") | {"data"},
         )
 
-    @property
+    @functools.cached_property
     def counts(self) -> frozenset[str]:
         """Returns the parameters that take integers, where tensors are read as such."""
         return (self.keywords & SIZES) - self.tensors | self.integers
 
-    @property
+    @functools.cached_property
     def package(self) -> str:
         """Returns the package that the rule comes from, by its import name."""
         function = self.function
@@ -220,7 +222,7 @@ class Rule:
             function = function.func
         return (getattr(function, "__module__", None) or "an unknown package").partition(".")[0]
 
-    @property
+    @functools.cached_property
     def is_own(self) -> bool:
         """Returns whether this package has written the rule."""
         return self.package == _OWN_PACKAGE
@@ -240,6 +242,15 @@ class Rule:
 
     def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Returns the arguments by the rule's own names. Raises BadCall where they do not fit."""
+        key = len(args), *kwargs
+        if (names := self._names.get(key)) is not None:
+            return dict(zip(names, (*args, *kwargs.values()), strict=True))
+        named = self._bound(args, kwargs)
+        if len(named) == len(args) + len(kwargs) and self.variadic not in named:
+            self._names[key] = (*named,)
+        return named
+
+    def _bound(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         named = dict(zip(self.positional, args, strict=False))
         if len(args) > len(self.positional):
             rest = args[len(self.positional) :]
@@ -979,6 +990,8 @@ class Generator:
         call = self._bound(op, args, kwargs)
         if call is None:
             return {**{f"arg{i}": a for i, a in enumerate(args)}, **kwargs}, None
+        if args and args[0] is Dyn:  # as most operands are where some are
+            return call.named, Dyn
         # Sets of types and layouts are made in C, which takes less than a call for each argument.
         are_tensors = {*map(type, call.shaped.values())} == _TENSORS
         if not (are_tensors and {*map(_layout, call.shaped.values())} == _PLAIN) and any(
@@ -1032,7 +1045,7 @@ class Generator:
             self._no_rule(f"{op} has no rule")
             return None
         try:
-            named = rule.bind(args, parameters(base, kwargs))
+            named = rule.bind(args, parameters(base, kwargs) if kwargs else kwargs)
         except BadCall as error:
             self._no_rule(f"{op}: {error}")
             return None

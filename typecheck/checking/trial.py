@@ -137,25 +137,27 @@ class Trial:
             self.remarks.extend(self.by_data[:1])
 
     def sample(self, accepts: Accepts, facts: Mapping[str, Fact]) -> None:
-        """Runs some more assignments about which the report makes a claim: small and mixed ones, and corners
-        where fake tensors do not see everything that matters.
+        """Runs some more assignments about which the report makes a claim: corners, where fake tensors do not
+        see everything that matters, and small and mixed ones, fewer where there were corners.
 
         The choice is the same from run to run.
         """
         left = {True: SAMPLES, False: SAMPLES}
-        for values in self._distinct(accepts, _mixed(accepts.symbols, facts)):
+        corners = _corners(accepts.symbols, facts, self.unseen) if self.unseen else ()
+        for values in islice(self._distinct(accepts, corners), CORNERS):
+            accepted = accepts.holds(**values)
+            left[accepted] = max(1, left[accepted] - 1)
+            if not self._tried(values, accepted):
+                break
+        spent = 0
+        for values in self._distinct(accepts, () if self.mistakes else _mixed(accepts.symbols, facts)):
             accepted = accepts.holds(**values)
             if left[accepted] == 0:
                 continue
             left[accepted] -= 1
-            spent = self.nodes * (2 * SAMPLES - sum(left.values()))
+            spent += self.nodes
             if not self._tried(values, accepted) or spent > SAMPLE_NODES or not any(left.values()):
-                break
-        if self.unseen and not self.mistakes:
-            corners = self._distinct(accepts, _corners(accepts.symbols, facts, self.unseen))
-            for values in islice(corners, CORNERS):
-                if not self._tried(values, accepts.holds(**values)):
-                    return
+                return
 
     def _tried(self, values: Mapping[str, int], accepted: bool) -> bool:
         """Returns whether the program could be run at these sizes, and did what is expected."""
