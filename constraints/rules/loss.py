@@ -18,6 +18,7 @@ from .elementwise import apply_law, pointwise, same_dtype, sub
 from .layout import empty
 from .linalg import linear
 from .numbers import equals, lacks_of_nothing, less, require_number, unless
+from .strides import preserved
 from .reduction import not_empty, reduced
 
 Weight = Tensor | None
@@ -119,7 +120,9 @@ def huber_loss(
 ) -> Tensor:  # fmt: skip
     """[*a], [*b], weight: [*a] -> [*broadcast(a, b)], reduced; the dtype is that of the input"""
     losses = pointwise(c, FLOATING, input, target, operation="huber_loss")
-    losses = Tensor(losses.shape, apply_law(c, FLOATING, input.dtype, "huber_loss"), losses.layout)
+    alike = losses.shape == input.shape  # then the memory is made like that of the input, else for the result
+    layout = preserved(c, input.shape, input.layout) if alike else losses.layout
+    losses = Tensor(losses.shape, apply_law(c, FLOATING, input.dtype, "huber_loss"), layout)
     return finish(c, mode_of(c, None, None, reduction), _weighted(c, losses, input, weight))
 
 

@@ -16,6 +16,7 @@ from .common import axes, axis, broadcast, category, contiguous_strides, promote
 from .elementwise import apply_law
 from .numbers import branch, equals, lacks_of_nothing, require_number
 from .reduction import reduced
+from .strides import strides_of
 
 REAL = {"complex32": "float16", "complex64": "float32", "complex128": "float64"}
 COMPLEX = {"float32": "complex64", "float64": "complex128"}
@@ -285,6 +286,8 @@ def ldl_solve(c: Context, LD: Tensor, pivots: Tensor, B: Tensor, hermitian: bool
     if LD.dtype != B.dtype and None not in (LD.dtype, B.dtype):
         c.refuse(f"the matrices must have one dtype, not {LD.dtype} and {B.dtype}")
     c.require(eq(rows, n), f"the system has {n} equations, and B {rows} rows")
+    if (strides := strides_of(LD)) is not None and strides[-1] == 0:  # the leading dimension of LAPACK
+        c.approximate("a matrix of one number, expanded along its last axis, may be refused", "accept", eq(n, 1))
     shape = (*broadcast(c, batch, others), n, m)
     return Tensor(shape, apply_law(c, "xx==", B.dtype, "ldl_solve"), _columns(shape))
 

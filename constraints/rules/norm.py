@@ -16,7 +16,7 @@ from .common import axis, category, channels_last, contiguous_strides, like_inpu
 from .elementwise import apply_law, pointwise, pointwise_layout, same_dtype
 from .layout import empty as is_empty
 from .numbers import lacks_of_nothing
-from .strides import Strides, is_refuted, lies_so, preserved, strides_of, view_of
+from .strides import Strides, copied_if_needed, is_refuted, lies_so, preserved, strides_of, view_of
 
 Vector = Tensor | None
 
@@ -386,9 +386,14 @@ def native_layer_norm(
 def rms_norm(
     c: Context, input: Tensor, normalized_shape: Value, weight: Vector = None, eps: float | None = None
 ) -> Tensor:
-    """[*a, *k], [*k] -> [*a, *k]; any dtype of the weight will do"""
+    """[*a, *k], [*k] -> [*a, *k]; any dtype of the weight will do. The result lies as a contiguous copy of
+    the input does, in the format that is suggested.
+    """
     _trailing(c, input, normalized_shape, weight, None, "rms_norm")
-    return Tensor(input.shape, apply_law(c, "xx==", input.dtype, "rms_norm"), suggested_layout(c, input))
+    layout = suggested_layout(c, input)
+    if layout is Layout.CONTIGUOUS:  # as the input itself lies where it needs no copy
+        layout = copied_if_needed(c, input).layout
+    return Tensor(input.shape, apply_law(c, "xx==", input.dtype, "rms_norm"), layout)
 
 
 def fused_rms_norm(

@@ -547,19 +547,20 @@ def gradient(
 
 
 def _along(c: Context, shape: Shape, at: int, points: Value, edge_order: int) -> Shape:
-    """[*a, n, *z], points [k] -> [*a, m, *z]: differences are taken inside, and their sizes broadcast.
+    """[*a, n, *z], points [k] -> [*a, m, *z]: differences are taken inside, and their sizes broadcast, before
+    those at the ends are asked for.
 
-    m - 2 is the broadcast of n - 2 and k - 2, which is meant for n == k.
+    m - 2 is the broadcast of n - 2 and max(k - 2, 0), which is meant for n == k.
     """
     if not isinstance(points, Tensor) or not points.shape:
         return shape
-    count = points.shape[0]
-    least = edge_order + 1
+    count, least = points.shape[0], edge_order + 1
     told = f"gradient takes {least} points or more, not {points}"
-    # Of no points the first is asked for, unless the differences do not fit before that.
-    c.require(ge(count, 1), told, Exception)
-    c.require(ge(count, least), told)
-    return (*shape[:at], broadcast_dim(c, shape[at] - 2, count - 2) + 2, *shape[at + 1 :])
+    c.require(any_of((ge(count, 2), le(shape[at], 3))), told)  # no differences broadcast with one or none
+    c.require(ge(count, 2), told, IndexError)
+    inside = broadcast_dim(c, shape[at] - 2, count - 2)
+    c.require(ge(count, least), told, IndexError)
+    return (*shape[:at], inside + 2, *shape[at + 1 :])
 
 
 def sum_to_size(c: Context, input: Tensor, *size: Dim) -> Tensor:

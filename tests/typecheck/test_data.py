@@ -1039,3 +1039,16 @@ def test_a_number_is_read_only_where_there_are_elements(some: str, number: str) 
     """
     report = check(lambda x: torch.ones(9)[: NUMBER_OF[number](SOME_OF[some](x))], "x: [a]", replay=False)
     assert not report.accepts.certain.holds(a=1), report.to_text()
+
+
+def test_shapes_that_follow_from_getting_there_are_not_computed_elsewhere() -> None:
+    """At a = 1 there is no element to read, so that the part of one element is not made."""
+
+    def first_of_first(x: Tensor) -> Tensor:
+        order = x[2:].argsort()[::2]
+        least = int(order.sort().values[0])
+        return torch.zeros(least + 1)[int(order[: max(least, 1)].sort().values[0])]
+
+    report = check(first_of_first, "x: [a]", replay=False)
+    assert "internal-error" not in {f.code for f in report.findings}, report.to_text()
+    assert not report.accepts.certain.holds(a=1)

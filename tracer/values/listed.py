@@ -138,6 +138,18 @@ def _shaped_by(size: Any, **options: Any) -> SymbolicTensor | None:
     return found
 
 
+def _histogram(input: Any, bins: Any, range: Any = None, weight: Any = None, density: Any = False) -> Any:
+    """Returns `torch.histogramdd` by the edges that are given: they are its second result, the tensors
+    themselves; None where numbers of bins are given. The range is not looked at beside edges.
+    """
+    given = bins if isinstance(bins, list | tuple) else ()
+    found = next((one for one in (input, *given) if isinstance(one, SymbolicTensor)), None)
+    if found is None or not given or not all(isinstance(one, torch.Tensor) for one in given):
+        return None
+    counts = found.run.operator("_histogramdd_from_bin_tensors", (input, bins), {"weight": weight, "density": density})
+    return torch.return_types.histogramdd((counts, (*given,)))  # type: ignore[attr-defined]
+
+
 def _made_anew(input: Any, size: Any, **options: Any) -> SymbolicTensor | None:
     """Returns `x.new(sizes)`, without contents, of a `torch.Size`; of any other list or tuple, `x.new(data)`,
     a tensor of that data; None of a single integer or a tensor.
@@ -239,6 +251,7 @@ TAKING: Final[Mapping[str, int]] = {"tensor": 0, "as_tensor": 0, "new_tensor": 1
 LISTED: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
     **dict.fromkeys("zeros ones empty rand randn".split(), by_signature(_shaped_by)),
     "new": by_signature(_made_anew),
+    "histogramdd": by_signature(_histogram),
     "unbind": by_signature(unbound),
     "split": by_signature(_split),
     "split_with_sizes": by_signature(_split_with_sizes),
