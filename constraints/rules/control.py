@@ -13,8 +13,9 @@ from functools import reduce
 
 from ..ir.language import Context, Dyn, Dynamic, Layout, Number, Tensor, Value
 from ..terms.dims import Dim, Term, maximum, minimum
-from ..terms.formula import And, Compare, Or, all_of, eq, ge
+from ..terms.formula import And, Compare, Or, all_of, any_of, eq, ge
 from .common import axis
+from .strides import strides_of
 
 
 def row(c: Context, input: Tensor, dim: int = 0) -> Tensor:
@@ -72,7 +73,7 @@ def while_loop(
     """`[], ([*d], …), ([*d], …) -> ([*d], …)`: the body returns the shapes and dtypes that it was given"""
     if isinstance(condition, Tensor) and condition.shape:
         c.refuse(f"the condition of while_loop is {condition}, not one element without dims")
-    return _pairs(c, _same, before, after, "what while_loop carries and what its body returns")
+    return _pairs(c, _carried_on, before, after, "what while_loop carries and what its body returns")
 
 
 def scan(
@@ -81,7 +82,7 @@ def scan(
 ) -> tuple[Value, ...]:
     """`([*c], …), ([*c], …), ([n, *x], …), ([*y], …) -> ([*c], …, [n, *y], …)`, where n >= 1"""
     size = _length(c, xs, "scan", same=False)
-    last = _pairs(c, _same, init, carry, "what scan carries and what its function returns")
+    last = _pairs(c, _carried_on, init, carry, "what scan carries and what its function returns")
     return (*last, *(stack_rows(c, y, size) for y in ys))
 
 
@@ -132,6 +133,22 @@ def _same(c: Context, before: Value, after: Value, what: str) -> Value:
     if isinstance(before, int | Term | Number) and isinstance(after, int | Term | Number):
         return Number("int")
     return before if before == after else Dyn
+
+
+def _carried_on(c: Context, before: Value, after: Value, what: str) -> Value:
+    """Returns the value before the loop, which the value after an iteration must resemble in its strides,
+    too.
+    """
+    result = _same(c, before, after, what)
+    if isinstance(before, Tensor) and isinstance(after, Tensor):
+        told, strides = f"{what} differ in their strides", (strides_of(before), strides_of(after))
+        if strides[0] is None or strides[1] is None:
+            c.approximate(f"{told}, perhaps", "accept")
+        elif strides[0] != strides[1]:
+            empty = any_of(eq(n, 0) for n in before.shape if not c.at_least(n, 1))
+            c.require(any_of((empty, all_of(map(eq, *strides)))), told)
+            c.approximate(f"{told}, perhaps, where there are no elements", "accept", empty)
+    return result
 
 
 def _either(c: Context, true: Value, false: Value, what: str) -> Value:

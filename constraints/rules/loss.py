@@ -18,8 +18,8 @@ from .elementwise import apply_law, pointwise, same_dtype, sub
 from .layout import empty
 from .linalg import linear
 from .numbers import equals, lacks_of_nothing, less, require_number, unless
-from .strides import preserved
 from .reduction import not_empty, reduced
+from .strides import preserved
 
 Weight = Tensor | None
 MODES: Final = ("none", "mean", "sum")

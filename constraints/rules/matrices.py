@@ -287,7 +287,8 @@ def ldl_solve(c: Context, LD: Tensor, pivots: Tensor, B: Tensor, hermitian: bool
         c.refuse(f"the matrices must have one dtype, not {LD.dtype} and {B.dtype}")
     c.require(eq(rows, n), f"the system has {n} equations, and B {rows} rows")
     if (strides := strides_of(LD)) is not None and strides[-1] == 0:  # the leading dimension of LAPACK
-        c.approximate("a matrix of one number, expanded along its last axis, may be refused", "accept", eq(n, 1))
+        told = "a matrix of one number that is expanded along its last axis may be refused"
+        c.approximate(told, "accept", eq(n, 1))
     shape = (*broadcast(c, batch, others), n, m)
     return Tensor(shape, apply_law(c, "xx==", B.dtype, "ldl_solve"), _columns(shape))
 

@@ -128,7 +128,8 @@ def squeeze(c: Context, input: Tensor, dimensions: Sequence[int]) -> Tensor:
     gone = plain(c, dimensions, input.rank)
     for i in gone:
         if input.shape:
-            c.require(eq(input.shape[i], 1), f"a dim of size {input.shape[i]} cannot be squeezed")
+            told = f"a dim of size {input.shape[i]} cannot be squeezed"
+            c.require(eq(input.shape[i], 1), told, AssertionError)
     return permuted(input, [i for i in range(input.rank) if i not in gone])
 
 

@@ -60,6 +60,8 @@ CROPPED = "the memory layout decides whether parts of a cropped circle overlap"
 MASKS = "its sizes decide whether a mask that is reshaped for each head is a view or a copy"
 NO_DATA = "at sizes without elements the sizes decide what data decide elsewhere"
 
+WITHIN_ONE = "no decomposition copies to a tensor whose elements share memory"
+
 EXEMPTIONS = (
     Exemption("_foreach_copy", "shape", RETURNS_NOTHING, r"_foreach_copy_\.default"),
     Exemption("_foreach_zero", "shape", RETURNS_NOTHING, r"_foreach_zero_\.default"),
@@ -81,6 +83,7 @@ EXEMPTIONS = (
     Exemption("nn_functional_pad_circular", "approximate", CROPPED, "a circle that is cropped"),
     Exemption("nn.Transformer*", "approximate", MASKS, "be viewed as"),
     Exemption("pca_lowrank", "approximate", NO_DATA, "there are no data"),
+    Exemption("prims", "accepts", WITHIN_ONE, "prims::copy_to"),
     Exemption("prims", "approximate", STORAGE, "as_strided"),
     Exemption("stft", "approximate", STORAGE, "as_strided"),
     Exemption("svd_lowrank", "approximate", NO_DATA, "there are no data"),

@@ -209,6 +209,8 @@ CASES = [
     Case("gradient", torch.gradient, (T("a b"),)),
     Case("gradient", torch.gradient, (T("a b"),), {"dim": -1, "edge_order": 2, "spacing": 0.5}),
     Case("gradient", torch.gradient, (T("a b"),), {"spacing": [1.0]}),
+    *(Case("gradient", torch.gradient, (T("a"),), {"spacing": (T("k"),), "edge_order": order})
+      for order in (1, 2)),
     Case("sum_to_size", torch.Tensor.sum_to_size, (T("a b"), D("c"), D("d"))),
     Case("sum_to_size", torch.Tensor.sum_to_size, (T("a b"), D("b"))),
     Case("sum_to_size", torch.Tensor.sum_to_size, (T("a b"), (D("a"), D("b")))),

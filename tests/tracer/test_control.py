@@ -81,6 +81,21 @@ CASES = {
         ),
         lambda n, m: False, None, exports=False,
     ),
+    "while_loop of every second row": Case(
+        lambda x: while_loop(
+            lambda i, y: i < 3, lambda i, y: (i + 1, y.clone(memory_format=torch.contiguous_format)),
+            (torch.tensor(0), torch.cat([x, x])[::2]),
+        )[1],
+        lambda n, m: False, None, exports=False,
+    ),
+    "scan that carries columns": Case(
+        lambda x: scan(lambda carry, row: (carry + row[:2], row), torch.ones(2, 2).expand(2, 2)[:, 0], x)[1],
+        lambda n, m: False, None, exports=False,
+    ),
+    "scan that carries a row": Case(
+        lambda x: scan(lambda carry, row: (carry + row[:2], row), torch.ones(2, 2)[0], x)[1],
+        lambda n, m: True, lambda n, m: (n, m), exports=False,
+    ),
     "while_loop with a number": Case(
         lambda x: while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, x.T @ x + 0), (0, x))[1],
         lambda n, m: n == m, lambda n, m: (n, m), exports=False,

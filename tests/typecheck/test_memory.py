@@ -693,3 +693,14 @@ def test_an_operand_as_out(written: Callable[[Tensor], Any], spec: str, exact: b
             assert said == runs(written, [torch.ones(shape)]), sizes
         elif report.accepts.certain.holds(**sizes):
             assert runs(written, [torch.ones(shape)]), sizes
+
+
+def test_edges_of_a_histogram_are_the_tensors_that_are_given() -> None:
+    def written_through(x: Tensor) -> Tensor:
+        edges = torch.arange(3.0)
+        torch.histogramdd(x, [edges, edges]).bin_edges[0].fill_(7)
+        return torch.ones(5)[edges.long()]
+
+    assert check(written_through, "x: [a, 2]", replay=False).verdict == "refuted"
+    assert not runs(written_through, [torch.ones(3, 2)])
+    assert check(lambda x: torch.histogramdd(x, [2, 3])[0].view(6), "x: [a, 2]").verdict == "proved"

@@ -146,7 +146,8 @@ def _histogram(input: Any, bins: Any, range: Any = None, weight: Any = None, den
     found = next((one for one in (input, *given) if isinstance(one, SymbolicTensor)), None)
     if found is None or not given or not all(isinstance(one, torch.Tensor) for one in given):
         return None
-    counts = found.run.operator("_histogramdd_from_bin_tensors", (input, bins), {"weight": weight, "density": density})
+    options = {"weight": weight, "density": density}
+    counts = found.run.operator("_histogramdd_from_bin_tensors", (input, bins), options)
     return torch.return_types.histogramdd((counts, (*given,)))  # type: ignore[attr-defined]
 
 
