@@ -141,12 +141,12 @@ def _carried_on(c: Context, before: Value, after: Value, what: str) -> Value:
     """
     result = _same(c, before, after, what)
     if isinstance(before, Tensor) and isinstance(after, Tensor):
-        told, strides = f"{what} differ in their strides", (strides_of(before), strides_of(after))
-        if strides[0] is None or strides[1] is None:
+        told, had, have = f"{what} differ in their strides", strides_of(before), strides_of(after)
+        if had is None or have is None:
             c.approximate(f"{told}, perhaps", "accept")
-        elif strides[0] != strides[1]:
+        elif had != have:
             empty = any_of(eq(n, 0) for n in before.shape if not c.at_least(n, 1))
-            c.require(any_of((empty, all_of(map(eq, *strides)))), told)
+            c.require(any_of((empty, all_of(map(eq, had, have)))), told)
             c.approximate(f"{told}, perhaps, where there are no elements", "accept", empty)
     return result
 

@@ -148,7 +148,7 @@ def _histogram(input: Any, bins: Any, range: Any = None, weight: Any = None, den
         return None
     options = {"weight": weight, "density": density}
     counts = found.run.operator("_histogramdd_from_bin_tensors", (input, bins), options)
-    return torch.return_types.histogramdd((counts, (*given,)))  # type: ignore[attr-defined]
+    return torch.return_types.histogramdd((counts, (*given,)))
 
 
 def _made_anew(input: Any, size: Any, **options: Any) -> SymbolicTensor | None:
