@@ -22,7 +22,7 @@ from ..constraints.terms.dims import Dim, Term
 from ..constraints.terms.formula import Formula
 from .bytecode.origins import ModuleNames
 from .bytecode.spread import Spread
-from .ledger import Ledger
+from .ledger import Ledger, Position
 
 
 class Compared(NamedTuple):
@@ -132,6 +132,10 @@ class Recorder(Ledger, ABC):
     @abstractmethod
     def doubt(self, reason: str, may: Direction = "accept", where: Formula = True) -> None:
         """Marks the present point of the program as approximate, apart from any operator."""
+
+    @abstractmethod
+    def has_written_earlier(self, begin: Position) -> bool:
+        """Returns whether a call since this position has written into a value from before it."""
 
     @abstractmethod
     def may_raise(self, error: type[Exception], reason: str) -> None:

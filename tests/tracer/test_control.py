@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import logging
 from collections.abc import Callable
@@ -89,11 +90,11 @@ CASES = {
         lambda n, m: False, None, exports=False,
     ),
     "scan that carries columns": Case(
-        lambda x: scan(lambda carry, row: (carry + row[:2], row), torch.ones(2, 2).expand(2, 2)[:, 0], x)[1],
+        lambda x: scan(lambda carry, row: (carry + row[:2], row + 1), torch.ones(2, 2)[:, 0], x)[1],
         lambda n, m: False, None, exports=False,
     ),
     "scan that carries a row": Case(
-        lambda x: scan(lambda carry, row: (carry + row[:2], row), torch.ones(2, 2)[0], x)[1],
+        lambda x: scan(lambda carry, row: (carry + row[:2], row + 1), torch.ones(2, 2)[0], x)[1],
         lambda n, m: True, lambda n, m: (n, m), exports=False,
     ),
     "while_loop with a number": Case(
@@ -203,6 +204,68 @@ def shape(result: System, n: int, m: int) -> tuple[Any, ...]:
     value = path.values[path.program.outputs[0][1].id]  # type: ignore[union-attr]
     assert isinstance(value, Known)
     return tuple(evaluate(dim, values) for dim in value.shape)
+
+
+def halves(x: Tensor) -> tuple[Tensor, Tensor]:
+    return x[:, :1], x[:, 1:]
+
+
+APART = {
+    "returns an operand": lambda x: torch.cond(x.sum() > 0, lambda x: x, lambda x: x + 1, (x,)),
+    "returns a view": lambda x: torch.cond(x.sum() > 0, lambda x: x[:1], lambda x: x[:1] + 1, (x,)),
+    "returns a closure's": lambda x: torch.cond(x.sum() > 0, lambda y: x, lambda y: y + 1, (x,)),
+    "returns one twice": lambda x: torch.cond(
+        x.sum() > 0, lambda x: (lambda y: (y, y.view(-1)))(x + 1), lambda x: (x + 1, (x + 2).view(-1)), (x,)
+    ),
+    "returns parts": lambda x: torch.cond(
+        x.sum() > 0, lambda x: halves(x + 1), lambda x: halves(x + 2), (x,)
+    ),
+    "swaps": lambda x: while_loop(
+        lambda i, x, y: i < 3, lambda i, x, y: (i + 1, y, x), (torch.tensor(0), x, x + 1)
+    ),
+    "goes on while": lambda x: while_loop(
+        lambda d, x: d, lambda d, x: (d & False, x + 1), (torch.tensor(True), x)
+    ),
+    "is contiguous": lambda x: while_loop(
+        lambda i, x: i < 3, lambda i, x: (i + 1, x.contiguous()), (torch.tensor(0), x)
+    ),
+    "keeps rows": lambda x: scan(lambda carry, row: (carry + 1, row), torch.zeros(2), x),
+    "keeps its carry": lambda x: scan(lambda carry, row: (carry, row + 1), torch.zeros(2), x),
+    "maps to rows": lambda x: torch_map(lambda row: row[None], x),
+    "writes": lambda x: torch.cond(x.sum() > 0, lambda x: x.add_(1).clone(), lambda x: x + 1, (x.clone(),)),
+    "writes a part": lambda x: while_loop(
+        lambda i, x: i < 3, lambda i, x: (i + 1, (x[0].zero_(), x + 1)[1]), (torch.tensor(0), x)
+    ),
+    "writes as out": lambda x: while_loop(
+        lambda i, x: i < 3, lambda i, x: (i + 1, (torch.add(x, 1, out=x), x + 1)[1]), (torch.tensor(0), x)
+    ),
+    "counts a batch": lambda x: torch.cond(x.sum() > 0, torch.nn.BatchNorm1d(2), lambda x: x + 1, (x,)),
+}
+"""Programs over `x: float32[n, 2]`: a function returns memory of another tensor, or writes into it."""
+OWN = {
+    "clones": lambda x: torch.cond(
+        x.sum() > 0, lambda x: x.clone().view(-1), lambda x: x.flatten() + 1, (x,)
+    ),
+    "copies": lambda x: scan(lambda carry, row: (carry + 1, row.clone()), torch.zeros(2), x),
+    "two of its own": lambda x: torch_map(lambda row: (row + 1, row * 2), x),
+    "writes into its own": lambda x: torch.cond(
+        x.sum() > 0, lambda x: (x + 1).add_(2), lambda x: x + 1, (x,)
+    ),
+    "takes one twice": lambda x: torch.cond(x.sum() > 0, torch.add, torch.sub, (x, x)),
+    "chooses": lambda x: associative_scan(lambda a, b: b, x, 0, combine_mode="generic"),
+}
+
+
+@pytest.mark.parametrize("name", [*APART, *OWN])
+def test_functions_return_memory_of_their_own_and_write_into_no_other(
+    name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.CRITICAL)
+    program, runs = {**APART, **OWN}[name], name in OWN
+    assert accepted(recorded(program), 3, 2) == runs
+    torch._dynamo.reset()
+    with contextlib.nullcontext() if runs else pytest.raises(RuntimeError):
+        program(torch.ones(3, 2))
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)

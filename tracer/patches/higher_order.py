@@ -20,8 +20,10 @@ from ...constraints.terms.formula import Formula, eq, ge
 from ..host import operators
 from ..host.patches import Function, Patch, together
 from ..host.trees import pytree
+from ..ledger import Position
 from ..recorder import Recorder
 from ..values.numbers import dim_of
+from ..values.sequences import Repeated
 from ..values.symbolic import SymbolicTensor
 from . import gradients
 from .control import CONTROL, Branch
@@ -30,8 +32,8 @@ from .control import CONTROL, Branch
 class _Called:
     """The host of one call, whose functions are the program's own."""
 
-    def __init__(self, recording: Recorder) -> None:
-        self.recording = recording
+    def __init__(self, recording: Recorder, name: str) -> None:
+        self.recording, self.name = recording, name
         self.returned: Any = None
         """The structure of the last function's result."""
 
@@ -39,8 +41,45 @@ class _Called:
         return self.recording.operator(op, args, {})
 
     def run(self, function: Any, operands: Sequence[Any], under: Branch = None) -> tuple[Any, ...]:
+        begin = self.recording.position
         leaves, self.returned = pytree.tree_flatten(function(*operands))
+        if self.name != "associative_scan":
+            self._require_apart(leaves, begin)
+            self._require_unwritten(operands, begin)
         return tuple(leaves)
+
+    def _require_apart(self, results: Sequence[Any], begin: Position) -> None:
+        """Requires that no result of a function lies in memory from before the call or in that of another."""
+        told = f"a function of {self.name} may not return a tensor in the memory of another"
+        seen: set[int] = set()
+        # The compiler does not see that `dropout` in evaluation returns the tensor itself.
+        drops = any("dropout" in node.op for node in self.recording.nodes[begin.nodes :])
+        for result in results:
+            if not isinstance(result, torch.Tensor):
+                continue
+            if not isinstance(result, SymbolicTensor) or isinstance(result, Repeated):
+                self.recording.doubt(f"{told}, as a constant or one of many may be", "accept")
+                continue
+            memory = result.memory.whole()
+            others = [other() for other in memory.tensors]
+            earlier = any(other is not None and other.ref.id < begin.values for other in others)
+            if earlier or id(memory) in seen:
+                if result.memory.is_sure and not drops:
+                    self.recording.require(False, told)
+                else:
+                    self.recording.doubt(f"{told}, as a result perhaps does", "accept")
+            seen.add(id(memory))
+
+    def _require_unwritten(self, operands: Sequence[Any], begin: Position) -> None:
+        """Requires that a function writes into no tensor from before the call. Without gradients some may."""
+        run = self.recording
+        given = any(isinstance(one, SymbolicTensor) and one.ref.id >= begin.values for one in operands)
+        if given or run.has_written_earlier(begin):
+            told = f"a function of {self.name} may not write into a tensor that it is given"
+            if torch.is_grad_enabled():
+                self.recording.require(False, told)
+            else:
+                self.recording.doubt(told, "accept")
 
     def join(self, op: str, *args: Any) -> tuple[Any, ...]:
         result = self.recording.operator(op, args, {})
@@ -57,7 +96,7 @@ def entered(recording: Recorder) -> contextlib.AbstractContextManager[None]:
                 if any(isinstance(leaf, SymbolicTensor) for leaf in pytree.tree_leaves((args, kwargs))):
                     recording.give_up(f"the higher-order operator {name}")
                 return call(self, *args, **kwargs)
-            host = _Called(recording)
+            host = _Called(recording, name)
             results = CONTROL[name](host, *args, **kwargs)
             return pytree.tree_unflatten(results, host.returned)
 
@@ -70,7 +109,7 @@ def entered(recording: Recorder) -> contextlib.AbstractContextManager[None]:
         """Calls the operator, which takes any number of rows at once, with all of them."""
         if len(leaves) and bool(leaves[0].shape[0] < 2):
             return leaves
-        host = _Called(recording)
+        host = _Called(recording, "associative_scan")
         combined = host.run(operator, (*leaves, *leaves))
         return host.join("associative_scan", tuple(leaves), tuple(host.node("row", x) for x in combined))
 

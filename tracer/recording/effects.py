@@ -11,16 +11,22 @@ from ...constraints.contents.writing import takes_all
 from ...constraints.engine.generate import resolved
 from ...constraints.engine.overlap import CONVERTING, PROMOTED
 from ...constraints.ir.language import UNTRACKED, Dynamic, Layout, Tensor, Value
+from ...constraints.ir.opnames import is_in_place
 from ...constraints.ir.program import Node, refs
 from ...constraints.terms.formula import Formula, all_of, eq
+from ..ledger import Position
 from ..values.symbolic import StoredMemory, SymbolicTensor, Within
 from .fallback import leaves
 from .lowering import Lowering
-from .memory import VIEWS, are_one, is_kept_from_gradients
+from .memory import VIEWS, are_one, is_kept_from_gradients, is_view
 from .writes import NO_WRITES, RESHAPING
 
 _SAVING_NOTHING: Final = frozenset("add sub cat stack clone sum mean neg".split())
 """Operators whose gradients need no operand."""
+
+
+_KEEPING: Final = {"batch_norm": "training", "instance_norm": "use_input_stats"}
+"""Operators that write into running statistics, if this argument is true."""
 
 
 class WritingRun(Lowering):
@@ -99,6 +105,27 @@ class WritingRun(Lowering):
         if required is None:
             return self.guess("whether a tensor requires gradients is not known")
         return required
+
+    def has_written_earlier(self, begin: Position) -> bool:
+        """Returns whether a call since this position has written into a value from before it, or a view of
+        one. What `out=` names is not looked at.
+        """
+        there = {i.id for i in self.inputs[begin.inputs :]}  # constants, which are known by name since
+
+        def is_there(argument: Any) -> bool:
+            return any(ref.id < begin.values or ref.id in there for ref in refs(argument))
+
+        for node in self.nodes[begin.nodes :]:
+            named = dict(node.args)
+            first = next(iter(named.values()), None)
+            keeps = _KEEPING.get(node.op)
+            if (is_in_place(node.op) or node.op == "setitem") and is_there(first):
+                return True
+            if keeps and named.get(keeps) is not False and is_there(named.get("running_mean")):
+                return True
+            if is_view(node.op, named) and is_there(first):
+                there.update(node.results)
+        return False
 
     def _has_written(self, op: str, written: SymbolicTensor, before: Any) -> None:
         """Notes that a call has written into the tensor, whose value was `before`.

@@ -203,6 +203,11 @@ class ViewMemory(Memory):
         return self.node.op in _REARRANGING or self.source.is_anew
 
     @property
+    def is_sure(self) -> bool:
+        known = self.node.op not in _PERHAPS or self.given_back is not None
+        return known and self.source.is_sure
+
+    @property
     def is_copy(self) -> bool:
         """Returns whether the result certainly has memory of its own."""
         return self.given_back is False

@@ -287,6 +287,11 @@ class Memory:
         """Returns whether the strides of its tensor may have been computed anew, from its sizes."""
         return False
 
+    @property
+    def is_sure(self) -> bool:
+        """Returns whether its tensor certainly lies there: an operator may have returned a copy."""
+        return True
+
     def strided(self) -> Formula:
         """Returns the condition under which the offset of a tensor in a memory with elements is known.
 
