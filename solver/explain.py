@@ -57,7 +57,7 @@ class ConflictStep:
     """
 
 
-class Unasked(Generator):
+class WithoutRequirements(Generator):
     """A generator that requires nothing, for a call of which only the results are wanted."""
 
     def require(self, formula: Formula, *told: Any, **how: Any) -> None:
@@ -203,7 +203,7 @@ class Flow:
         return self._effects[index]
 
     def _results(self, index: int, place: Place | None) -> list[Value]:
-        return self._again(index, place, Unasked(self.rules, self.domain))[0]
+        return self._again(index, place, WithoutRequirements(self.rules, self.domain))[0]
 
     def _again(
         self, index: int, place: Place | None, generator: Generator | None = None
