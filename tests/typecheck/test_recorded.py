@@ -131,9 +131,9 @@ BREAKS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "spec cannot be read": lambda d: d.update(inputs=["x: float32[b"]),
     "list of texts": lambda d: d.update(assume="b > 1"),
     "is not described": lambda d: _first(d)["values"].pop(),
-    "about node": lambda d: _first(d)["constraints"].append([True, "why", 99, "model", False]),
+    "about node": lambda d: _first(d)["constraints"].append([True, "why", 99, "model", False, False, 0]),
     "is not declared": lambda d: _first(d)["constraints"].append(
-        [{"compare": [">=", "q"]}, "why", 0, "model", False]
+        [{"compare": [">=", "q"]}, "why", 0, "model", False, False, 0]
     ),
     "about r, which is not declared": lambda d: _first(d)["notes"].append(
         ["approximate", "why", 0, "accept", {"compare": [">=", "r"]}]
@@ -142,12 +142,18 @@ BREAKS: dict[str, Callable[[dict[str, Any]], Any]] = {
         ["approximate", "why", 0, "neither", True]
     ),
     "unknown comparison": lambda d: _first(d)["constraints"].append(
-        [{"compare": ["<<", "b"]}, "why", 0, "model", False]
+        [{"compare": ["<<", "b"]}, "why", 0, "model", False, False, 0]
     ),
-    "a condition was expected": lambda d: _first(d)["constraints"].append([7, "why", 0, "model", False]),
-    "one of model, trace": lambda d: _first(d)["constraints"].append([True, "why", 0, "other", False]),
-    "a text was expected": lambda d: _first(d)["constraints"].append([True, 1, 0, "model", False]),
-    "an integer was expected": lambda d: _first(d)["constraints"].append([True, "why", "0", "model", False]),
+    "a condition was expected": lambda d: _first(d)["constraints"].append(
+        [7, "why", 0, "model", False, False, 0]
+    ),
+    "one of model, trace": lambda d: _first(d)["constraints"].append(
+        [True, "why", 0, "other", False, False, 0]
+    ),
+    "a text was expected": lambda d: _first(d)["constraints"].append([True, 1, 0, "model", False, False, 0]),
+    "an integer was expected": lambda d: _first(d)["constraints"].append(
+        [True, "why", 0, "model", False, False, "0"]
+    ),
     "one of returned": lambda d: _first(d).update(end=["flew", "", []]),
     "used before": lambda d: _first(d)["program"]["nodes"][0]["args"].append(["more", {"ref": 99}]),
     "not paths": lambda d: d.update(paths=[1]),
