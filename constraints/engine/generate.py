@@ -1117,15 +1117,15 @@ class Generator:
         if call.inplace and keeps_shape:
             result = self._in_place(call.op, next(iter(given.values())), result)
         if not call.rowed:
-            self._remember(call.rule, named, result, call.inplace)
+            self._remember(call.rule, named, result, call.inplace and keeps_shape)
         if call.writes and keeps_shape:
             for target in tensors(next(iter(given.values()))):
                 require_apart(self, call.op, target, given)
         return result
 
     def _remember(self, rule: Rule, named: dict[str, Any], result: Value, inplace: bool) -> None:
-        """Stores the calls that made results of an unknown layout: for a call in place, the one that made the
-        tensor written to.
+        """Stores the calls that made results of an unknown layout: for a call in place that leaves the sizes
+        as they are, the one that made the tensor written to.
         """
         for tensor, made in remade(result, rule, named):
             if inplace:

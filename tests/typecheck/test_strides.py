@@ -106,3 +106,43 @@ def test_where_a_view_without_elements_begins_in_the_elements_of_another(
         refused(torch.zeros(3, 1))
     report = check(refused, "x: float32[a, b]", replay=False)
     assert not report.accepts.exact and not report.accepts.certain.holds(a=3, b=1), report.to_text()
+
+
+LAID_BY_SIZES: list[Callable[[Tensor], Tensor]] = [
+    lambda x: x.t().contiguous(),
+    lambda x: x.t() + x.new_ones(x.shape[0]),
+    lambda x: torch.zeros(1, x.shape[0]).expand(x.shape[0], -1).flip(0),
+]
+"""Tensors whose layout depends on which sizes are 1."""
+TURNED_IN_PLACE: list[Callable[[Tensor], Tensor]] = [
+    lambda y: y.t_(),
+    lambda y: y.swapdims_(-1, -2),
+    lambda y: y.unsqueeze_(0).squeeze_(0).transpose_(0, 1),
+    lambda y: y.squeeze_(0).transpose_(0, -1),
+    lambda y: y.as_strided_((y.shape[0], y.shape[-1]), (1, y.shape[0])),
+    lambda y: y.add_(1),
+]
+VIEWED: list[Callable[[Tensor], Tensor]] = [
+    lambda y: y.view(-1),
+    lambda y: y.reshape(y.shape[0], -1).t().view(-1),
+]
+
+
+@pytest.mark.parametrize("turn", range(len(TURNED_IN_PLACE)))
+@pytest.mark.parametrize("made", range(len(LAID_BY_SIZES)))
+def test_a_tensor_whose_dims_are_turned_in_place_lies_otherwise(made: int, turn: int) -> None:
+    for view in VIEWED:
+
+        def viewed(x: Tensor, view: Callable[[Tensor], Tensor] = view) -> Tensor:
+            y = LAID_BY_SIZES[made](x)
+            TURNED_IN_PLACE[turn](y)
+            return view(y)
+
+        report = check(viewed, "x: float32[a, b]", replay=False)
+        for a, b in itertools.product(range(1, 4), repeat=2):
+            try:
+                viewed(torch.zeros(a, b))
+            except RuntimeError:
+                assert not report.accepts.certain.holds(a=a, b=b), (a, b, report.to_text())
+            else:
+                assert report.accepts.holds(a=a, b=b) or not report.accepts.exact, (a, b, report.to_text())
