@@ -77,7 +77,11 @@ those near either end.
 """
 HALF_TURNS = tuple(f"half turn {places}" for places in range(-4, 5))
 """The same, so many places on from half of them: a median is chosen near either end."""
-ALL = (*FILLS, *("random",) * 12, *TURNS, *HALF_TURNS)
+ALIKE = tuple(f"alike {number}" for number in range(16))
+"""All numbers that are drawn from a range are one, so many from its least."""
+FEW = tuple(f"few {number}" for number in range(1, 9))
+"""So many of the data are great, and the others are 0."""
+ALL = (*FILLS, *("random",) * 12, *ALIKE, *FEW, *TURNS, *HALF_TURNS)
 """The fills of a second look, where the first disagrees with the checker."""
 
 
@@ -86,17 +90,22 @@ def _filled(name: str, sizes: Sequence[int]) -> torch.Tensor:
         places = _numel(sizes) // 2 + int(name.removeprefix("half turn "))
         return _ascending(sizes).flatten().roll(places).reshape(tuple(sizes))
     if name.startswith("turn "):
-        return _ascending(sizes).flatten().roll(_places(name)).reshape(tuple(sizes))
+        return _ascending(sizes).flatten().roll(_number(name)).reshape(tuple(sizes))
+    if name in ALIKE:
+        return torch.full(tuple(sizes), float(_number(name)))
+    if name in FEW:
+        return (torch.arange(_numel(sizes)) < _number(name)).float().mul(1e4).reshape(tuple(sizes))
     return FILLS[name](sizes)
 
 
-def _places(turn: str) -> int:
-    return int(turn.removeprefix("turn "))
+def _number(fill: str) -> int:
+    """Returns the number at the end of the name of a fill."""
+    return int(fill.rpartition(" ")[2])
 
 
 class Drawn(TorchFunctionMode):
     """What torch draws at random, at an end of its range: the least (`low`), the greatest (`high`), or both
-    in turn (`apart`); or all in turn, from a number of places on.
+    in turn (`apart`); all in turn, from a number of places on; or one number (`alike`).
     """
 
     def __init__(self, end: str) -> None:
@@ -111,7 +120,10 @@ class Drawn(TorchFunctionMode):
         with torch._C.DisableTorchFunctionSubclass():
             name = getattr(func, "__name__", "")
             if self.end.startswith("turn "):
-                return _in_turn(name, args, kwargs, result, _places(self.end))
+                return _in_turn(name, args, kwargs, result, _number(self.end))
+            if self.end in ALIKE and name == "randint":
+                low, top = _range(args, kwargs)
+                return result.fill_(low + _number(self.end) % (top - low))
             ends = self.end in ("low", "high", "apart")
             return self._moved(name, args, kwargs, result) if ends else result
 

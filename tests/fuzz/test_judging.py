@@ -59,6 +59,8 @@ def test_the_fills_of_a_second_look_find_what_the_first_missed() -> None:
         ("i = torch.multinomial(torch.ones(len(x)), 2)\n    return torch.ones(9)[(i == 101) * 9]", 256),
         ("i = torch.randperm(len(x))[0]\n    return torch.ones(9)[(i == 101) * 9]", 256),
         ("i = torch.randint(0, len(x), (3,))\n    return torch.ones(255)[i.max() - i]", 256),
+        ("i = torch.randint(0, 6, (9,))\n    return torch.multinomial(torch.ones(9), int((i ^ 1).max()))", 6),
+        ("return torch.ones(32)[2 ** (x > 0).sum() % 1000000]", 255),
     ],
 )  # fmt: skip
 def test_a_second_look_draws_each_choice(line: str, size: int) -> None:
