@@ -354,9 +354,8 @@ class _PathReading:
 
     def _constraint(self, walk: _PathPosition, constraint: Constraint) -> None:
         formula = constraint.formula
-        walk.decide(constraint.decided)
         on_data = not walk.unbacked.keys().isdisjoint(free_symbols(formula)) or walk.premise != walk.reached
-        known = walk.with_data() if on_data else walk.known
+        known = walk.with_data(constraint.decided) if on_data else walk.known
         answer = known.ask(formula)
         if answer is True:
             return
@@ -387,7 +386,8 @@ class _PathReading:
         Some data u fail where `exists u: known(u) and premise and not formula`; all do where no u is left.
         With a branch on data before it, other data may take another path.
         """
-        formula, data = requirement.formula, all_of(walk.decided)
+        count = None if requirement.constraint is None else requirement.constraint.decided
+        formula, data = requirement.formula, all_of(walk.decided(count))
         some_fail = self._judge.project(all_of((data, walk.premise, negate(formula))), walk.unbacked)
         if some_fail is False:
             return True
@@ -577,8 +577,6 @@ class _PathPosition:
     """Whether the data have decided a branch."""
     unbacked: dict[str, Formula] = field(default_factory=dict)
     """All sizes that the data decide on the path, with what is known of them in the end."""
-    decided: tuple[Formula, ...] = ()
-    """What is known of those that are decided before the constraint at hand."""
     _said_of_data: list[Formula] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -610,15 +608,15 @@ class _PathPosition:
         if not trial.contradictory:
             self.known = trial
 
-    def with_data(self) -> Consequences:
-        """Returns the knowledge about sizes, those that data decide included."""
+    def with_data(self, count: int | None) -> Consequences:
+        """Returns the knowledge about sizes, the first `count` that data decide included."""
         known = self.known.copy()
-        known.learn(*self.decided, *self._said_of_data)
+        known.learn(*self.decided(count), *self._said_of_data)
         return known
 
-    def decide(self, count: int | None) -> None:
-        """Takes what is known of the first sizes that the data decide; of all of them without a count."""
-        self.decided = tuple(known for _, known in self.path.unbacked[:count])
+    def decided(self, count: int | None) -> list[Formula]:
+        """Returns what is known of the first sizes that the data decide; of all of them without a count."""
+        return [known for _, known in self.path.unbacked[:count]]
 
     def doubt(self, node: int) -> Formula:
         """Returns the sizes at which the requirement of a node may be stronger than torch's."""

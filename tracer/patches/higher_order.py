@@ -77,9 +77,9 @@ class _Called:
         if given or run.has_written_earlier(begin):
             told = f"a function of {self.name} may not write into a tensor that it is given"
             if torch.is_grad_enabled():
-                self.recording.require(False, told)
+                run.require(False, told)
             else:
-                self.recording.doubt(told, "accept")
+                run.doubt(told, "accept")
 
     def join(self, op: str, *args: Any) -> tuple[Any, ...]:
         result = self.recording.operator(op, args, {})
