@@ -6,6 +6,7 @@ imports the module that combines them.
 
 from __future__ import annotations
 
+import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from types import FrameType
@@ -22,7 +23,7 @@ from ..constraints.terms.dims import Dim, Term
 from ..constraints.terms.formula import Formula
 from .bytecode.origins import ModuleNames
 from .bytecode.spread import Spread
-from .ledger import Ledger, Position
+from .ledger import Ledger
 
 
 class Compared(NamedTuple):
@@ -134,8 +135,10 @@ class Recorder(Ledger, ABC):
         """Marks the present point of the program as approximate, apart from any operator."""
 
     @abstractmethod
-    def has_written_earlier(self, begin: Position) -> bool:
-        """Returns whether a call since this position has written into a value from before it."""
+    def body(self) -> contextlib.AbstractContextManager[Any]:
+        """Watches what a function of a higher-order operator writes into, inside the block: an
+        `effects.CalledFunction`.
+        """
 
     @abstractmethod
     def may_raise(self, error: type[Exception], reason: str) -> None:

@@ -210,6 +210,28 @@ def halves(x: Tensor) -> tuple[Tensor, Tensor]:
     return x[:, :1], x[:, 1:]
 
 
+STORED = torch.zeros(2)
+
+
+def chosen(x: Tensor, act: Callable[[Tensor], object]) -> Tensor:
+    """Acts on the input, or not, in one of two functions of an operator that returns a new tensor."""
+
+    def acting(x: Tensor) -> Tensor:
+        act(x)
+        return x + 1
+
+    return torch.cond(x.sum() > 0, acting, lambda x: x - 1, (x,))
+
+
+def with_constant(x: Tensor, act: Callable[[Tensor, Tensor], object]) -> Tensor:
+    made = torch.zeros(2)
+    return chosen(x, lambda x: act(made, x))
+
+
+def of_its_own(x: Tensor, act: Callable[[Tensor, Tensor], object]) -> Tensor:
+    return chosen(x, lambda x: act(torch.zeros(2), x))
+
+
 APART = {
     "returns an operand": lambda x: torch.cond(x.sum() > 0, lambda x: x, lambda x: x + 1, (x,)),
     "returns a view": lambda x: torch.cond(x.sum() > 0, lambda x: x[:1], lambda x: x[:1] + 1, (x,)),
@@ -239,6 +261,18 @@ APART = {
     "writes as out": lambda x: while_loop(
         lambda i, x: i < 3, lambda i, x: (i + 1, (torch.add(x, 1, out=x), x + 1)[1]), (torch.tensor(0), x)
     ),
+    "writes as out of another": lambda x: (lambda y: chosen(x, lambda x: torch.add(y, 1, out=y)))(x.clone()),
+    "writes as out of a view": lambda x: (lambda y: chosen(x, lambda x: torch.add(x, 1, out=y.view(-1, 2))))(
+        x.clone()
+    ),
+    "writes into what is stored": lambda x: chosen(x, lambda x: STORED.add_(1)),
+    "stores a number": lambda x: chosen(x, lambda x: STORED.__setitem__(0, 1.0)),
+    "stores as out": lambda x: chosen(x, lambda x: torch.add(STORED, 1, out=STORED)),
+    "stores what it is given": lambda x: chosen(x, lambda x: STORED.add_(x.sum())),
+    "stores in a view": lambda x: chosen(x, lambda x: STORED.view(2, 1).zero_()),
+    "writes into a constant": lambda x: with_constant(x, lambda made, x: made.add_(1)),
+    "writes an element of a constant": lambda x: with_constant(x, lambda made, x: made.__setitem__(0, 1.0)),
+    "writes data into a constant": lambda x: with_constant(x, lambda made, x: made.add_(x.sum())),
     "counts a batch": lambda x: torch.cond(x.sum() > 0, torch.nn.BatchNorm1d(2), lambda x: x + 1, (x,)),
 }
 """Programs over `x: float32[n, 2]`: a function returns memory of another tensor, or writes into it."""
@@ -250,6 +284,14 @@ OWN = {
     "two of its own": lambda x: torch_map(lambda row: (row + 1, row * 2), x),
     "writes into its own": lambda x: torch.cond(
         x.sum() > 0, lambda x: (x + 1).add_(2), lambda x: x + 1, (x,)
+    ),
+    "writes into a constant of its own": lambda x: of_its_own(x, lambda made, x: made.add_(1)),
+    "writes an element of its own": lambda x: of_its_own(x, lambda made, x: made.__setitem__(0, 1.0)),
+    "writes data into its own": lambda x: of_its_own(x, lambda made, x: made.add_(x.sum())),
+    "writes into a view of its own": lambda x: of_its_own(x, lambda made, x: made.view(2, 1).zero_()),
+    "writes as out of its own": lambda x: of_its_own(x, lambda made, x: torch.add(made, x.sum(), out=made)),
+    "counts its own batch": lambda x: chosen(
+        x, lambda x: torch.nn.functional.batch_norm(x, torch.zeros(2), torch.ones(2), training=True)
     ),
     "takes one twice": lambda x: torch.cond(x.sum() > 0, torch.add, torch.sub, (x, x)),
     "chooses": lambda x: associative_scan(lambda a, b: b, x, 0, combine_mode="generic"),

@@ -4,6 +4,8 @@ the program that contradicts ends them.
 
 from __future__ import annotations
 
+import logging
+import os
 import random
 from collections.abc import Callable
 from typing import Any
@@ -344,6 +346,25 @@ def test_an_error_that_is_no_refusal_ends_a_verdict() -> None:
     assert report.verdict == "unknown" and str(report.accepts.certain) == "False", report.to_text()
     (found,) = [f for f in report.findings if f.code is Code.CONTRADICTED]
     assert "should run, but it raises KeyError" in found.message and found.witness is not None
+
+
+def opens_a_file(x: Tensor) -> Tensor:
+    def opening(x: Tensor) -> Tensor:
+        with open(os.devnull):
+            return x + 1
+
+    return torch.cond(x.sum() > 0, opening, lambda x: x - 1, (x,))
+
+
+def test_a_function_that_torch_cannot_compile_ends_a_proof(caplog: pytest.LogCaptureFixture) -> None:
+    """Eager torch raises the compiler's error, whatever the sizes; no rule tells which functions it takes."""
+    caplog.set_level(logging.CRITICAL)
+    with pytest.raises(RuntimeError, match="captured completely"):
+        opens_a_file(torch.ones(3))
+    report = check(opens_a_file, "x: float32[n]")
+    assert report.verdict == "unknown"
+    found, *_ = [f for f in report.findings if f.code is Code.CONTRADICTED]
+    assert "captured completely" in found.message
 
 
 @pytest.mark.parametrize("need, verdict", [(EVEN, "refined"), (False, "refuted")])

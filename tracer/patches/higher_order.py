@@ -42,10 +42,11 @@ class _Called:
 
     def run(self, function: Any, operands: Sequence[Any], under: Branch = None) -> tuple[Any, ...]:
         begin = self.recording.position
-        leaves, self.returned = pytree.tree_flatten(function(*operands))
+        with self.recording.body() as body:
+            leaves, self.returned = pytree.tree_flatten(function(*operands))
         if self.name != "associative_scan":
             self._require_apart(leaves, begin)
-            self._require_unwritten(operands, begin)
+            self._require_unwritten(body.writes)
         return tuple(leaves)
 
     def _require_apart(self, results: Sequence[Any], begin: Position) -> None:
@@ -70,16 +71,15 @@ class _Called:
                     self.recording.doubt(f"{told}, as a result perhaps does", "accept")
             seen.add(id(memory))
 
-    def _require_unwritten(self, operands: Sequence[Any], begin: Position) -> None:
-        """Requires that a function writes into no tensor from before the call. Without gradients some may."""
-        run = self.recording
-        given = any(isinstance(one, SymbolicTensor) and one.ref.id >= begin.values for one in operands)
-        if given or run.has_written_earlier(begin):
-            told = f"a function of {self.name} may not write into a tensor that it is given"
-            if torch.is_grad_enabled():
-                run.require(False, told)
-            else:
-                run.doubt(told, "accept")
+    def _require_unwritten(self, writes: bool | None) -> None:
+        """Requires that a function has not written into a tensor from before its call; None: it may have.
+        Without gradients some may.
+        """
+        told = f"a function of {self.name} may not write into a tensor that it is given"
+        if writes and torch.is_grad_enabled():
+            self.recording.require(False, told)
+        elif writes is not False:
+            self.recording.doubt(told, "accept")
 
     def join(self, op: str, *args: Any) -> tuple[Any, ...]:
         result = self.recording.operator(op, args, {})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import torch
@@ -11,26 +13,77 @@ from ...constraints.contents.writing import takes_all
 from ...constraints.engine.generate import resolved
 from ...constraints.engine.overlap import CONVERTING, PROMOTED
 from ...constraints.ir.language import UNTRACKED, Dynamic, Layout, Tensor, Value
-from ...constraints.ir.opnames import is_in_place
-from ...constraints.ir.program import Node, refs
+from ...constraints.ir.program import Input, Node, refs
 from ...constraints.terms.formula import Formula, all_of, eq
 from ..ledger import Position
 from ..values.symbolic import StoredMemory, SymbolicTensor, Within
 from .fallback import leaves
 from .lowering import Lowering
-from .memory import VIEWS, are_one, is_kept_from_gradients, is_view
-from .writes import NO_WRITES, RESHAPING
+from .memory import VIEWS, are_one, is_kept_from_gradients
+from .writes import NO_WRITES, RESHAPING, destinations, memory_of_real
 
 _SAVING_NOTHING: Final = frozenset("add sub cat stack clone sum mean neg".split())
 """Operators whose gradients need no operand."""
 
 
-_KEEPING: Final = {"batch_norm": "training", "instance_norm": "use_input_stats"}
+_UPDATING: Final = {"batch_norm": "training", "instance_norm": "use_input_stats"}
 """Operators that write into running statistics, if this argument is true."""
+
+
+class CalledFunction:
+    """A function of a higher-order operator, while it runs: its own tensors, and its writes into others."""
+
+    def __init__(self, begin: Position, around: CalledFunction | None) -> None:
+        self.begin, self.around = begin, around
+        self.writes: bool | None = False
+        """Whether it has written into a tensor from before its call; None where it may have."""
+        self._own: dict[int, torch.Tensor] = {}
+        """Tensors with data that it has made, by the identity of their memory."""
+
+    def calls(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Looks at what a call of a torch function writes into."""
+        for tensor in destinations(func, args, kwargs):
+            found = self._is_earlier(tensor)
+            if found is not False and not self.writes:
+                self.writes = found
+
+    def makes(self, given: Any, result: Any) -> None:
+        """Notes the memory of a result that lies in that of no argument."""
+        known = {memory_of_real(leaf) for leaf in leaves(given) if _is_real(leaf)}
+        made = {memory_of_real(leaf): leaf for leaf in leaves((result,)) if _is_real(leaf)}
+        self._own.update((key, leaf) for key, leaf in made.items() if key not in known)
+        if self.around is not None:
+            self.around.makes(given, result)
+
+    def updates(self, nodes: Sequence[Node], inputs: Sequence[Input]) -> bool:
+        """Returns whether one of its calls updates running statistics from before it."""
+        first_used = {one.id for one in inputs[self.begin.inputs :]}
+        for node in nodes[self.begin.nodes :]:
+            named = dict(node.args)
+            statistics = [ref.id for ref in refs(named.get("running_mean"))]
+            are_earlier = any(id < self.begin.values or id in first_used for id in statistics)
+            if are_earlier and node.op in _UPDATING and named.get(_UPDATING[node.op]) is not False:
+                return True
+        return False
+
+    def _is_earlier(self, tensor: torch.Tensor) -> bool | None:
+        """Returns whether a tensor lies in memory from before the call; None where it may."""
+        if not isinstance(tensor, SymbolicTensor):
+            return memory_of_real(tensor) not in self._own
+        memory = tensor.memory.whole()
+        if isinstance(memory, StoredMemory):
+            return any(memory_of_real(part) not in self._own for part, _ in memory.parts.values())
+        others = [other() for other in memory.tensors]
+        if any(other is not None and other.ref.id < self.begin.values for other in others):
+            return True if tensor.memory.is_sure else None
+        return False
 
 
 class WritingRun(Lowering):
     """A run along one path, with what its calls have written."""
+
+    inside: CalledFunction | None = None
+    """The function of a higher-order operator that is running, if any is."""
 
     def _may_write(self, op: str, args: tuple[Any, ...], kwargs: dict[str, Any], written: Any) -> None:
         """Requires what torch requires of a call that writes into these tensors, outside of inference mode,
@@ -106,26 +159,16 @@ class WritingRun(Lowering):
             return self.guess("whether a tensor requires gradients is not known")
         return required
 
-    def has_written_earlier(self, begin: Position) -> bool:
-        """Returns whether a call since this position has written into a value from before it, or a view of
-        one. What `out=` names is not looked at.
-        """
-        there = {i.id for i in self.inputs[begin.inputs :]}  # constants, which are known by name since
-
-        def is_there(argument: Any) -> bool:
-            return any(ref.id < begin.values or ref.id in there for ref in refs(argument))
-
-        for node in self.nodes[begin.nodes :]:
-            named = dict(node.args)
-            first = next(iter(named.values()), None)
-            keeps = _KEEPING.get(node.op)
-            if (is_in_place(node.op) or node.op == "setitem") and is_there(first):
-                return True
-            if keeps and named.get(keeps) is not False and is_there(named.get("running_mean")):
-                return True
-            if is_view(node.op, named) and is_there(first):
-                there.update(node.results)
-        return False
+    @contextlib.contextmanager
+    def body(self) -> Iterator[CalledFunction]:
+        """Watches what a function of a higher-order operator writes into, inside the block."""
+        self.inside = body = CalledFunction(self.position, self.inside)
+        try:
+            yield body
+        finally:
+            self.inside = body.around
+        if body.updates(self.nodes, self.inputs):
+            body.writes = True
 
     def _has_written(self, op: str, written: SymbolicTensor, before: Any) -> None:
         """Notes that a call has written into the tensor, whose value was `before`.
@@ -220,3 +263,7 @@ def other_sizes(before: Tensor | Dynamic, after: Tensor | Dynamic) -> bool:
     if not isinstance(before, Tensor) or not isinstance(after, Tensor):
         return before is not after
     return before.shape != after.shape or before.layout != after.layout
+
+
+def _is_real(leaf: Any) -> bool:
+    return isinstance(leaf, torch.Tensor) and not isinstance(leaf, SymbolicTensor)

@@ -53,6 +53,8 @@ class Mode(TorchFunctionMode):
         counter of batches. All such writes are undone after the run.
         """
         kwargs = kwargs or {}
+        if self.run.inside is not None:
+            self.run.inside.calls(func, args, kwargs)
         if getattr(func, "__module__", None) == _FOR_LISTS:
             with self._catching():
                 return func.__wrapped__(*args, **kwargs)
@@ -94,6 +96,8 @@ class Mode(TorchFunctionMode):
             return self.run.call(func, (self.run.lifted(args[0]), *args[1:]), kwargs)
         func, args, kwargs = _on_this_machine(func, name, args, kwargs)
         result = func(*args, **kwargs)
+        if self.run.inside is not None:
+            self.run.inside.makes((args, kwargs), result)
         return self.run.made(result, frame_above(1)) if name in _MAKING else result
 
     def _overridden(self, kinds: list[Any], func: Any, args: Any, kwargs: dict[str, Any]) -> Any:

@@ -66,12 +66,12 @@ class Writes:
     def _by_memory(self) -> dict[int, list[torch.Tensor]]:
         found: dict[int, list[torch.Tensor]] = {}
         for tensor in self._owned:
-            found.setdefault(_memory(tensor), []).append(tensor)
+            found.setdefault(memory_of_real(tensor), []).append(tensor)
         return found
 
     def sharing(self, tensor: torch.Tensor) -> list[torch.Tensor]:
         """Returns the tensors that lie in the memory of a tensor."""
-        return self._by_memory.get(_memory(tensor), [])
+        return self._by_memory.get(memory_of_real(tensor), [])
 
     def written(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:
         """Returns the tensors that a call writes into."""
@@ -97,7 +97,7 @@ class Writes:
         self._kept.clear()
 
 
-def _memory(tensor: torch.Tensor) -> int:
+def memory_of_real(tensor: torch.Tensor) -> int:
     """Returns the identity of the memory that the tensor lies in; its own for a wrapper around another
     tensor.
     """
@@ -110,13 +110,13 @@ def _memory(tensor: torch.Tensor) -> int:
 def _place(tensor: torch.Tensor) -> tuple[Any, ...]:
     if tensor.layout is not torch.strided:
         return (id(tensor),)
-    return _memory(tensor), tensor.shape, tensor.stride(), tensor.storage_offset()
+    return memory_of_real(tensor), tensor.shape, tensor.stride(), tensor.storage_offset()
 
 
 def with_copies(args: Any, kwargs: Any, written: Iterable[torch.Tensor]) -> tuple[Any, Any]:
     """Returns the arguments of a call with copies of the written tensors, and of all that share their memory.
     """
-    memories, copies = {*map(_memory, written)}, StandIns(copied=True)
+    memories, copies = {*map(memory_of_real, written)}, StandIns(copied=True)
 
     def copied(value: Any) -> Any:
         kind = type(value)
@@ -124,7 +124,9 @@ def with_copies(args: Any, kwargs: Any, written: Iterable[torch.Tensor]) -> tupl
             return kind(map(copied, value))
         if kind is dict:
             return {key: copied(part) for key, part in value.items()}
-        if not isinstance(value, torch.Tensor) or not can_stand_in(value) or _memory(value) not in memories:
+        if not isinstance(value, torch.Tensor) or not can_stand_in(value):
+            return value
+        if memory_of_real(value) not in memories:
             return value
         base = base_of(value)
         if base is None or base.dtype != value.dtype or value.is_conj() or value.is_neg():

@@ -278,6 +278,7 @@ def _outcome(
 ) -> Outcome:
     from ...tracer.bytecode.origins import REFUSALS, ModuleNames, of_error
     from ...tracer.host.deadline import BrokenOff, until
+    from ...tracer.host.operators import compiler_error
     from ...tracer.host.submodules import submodules
     from ...tracer.host.surroundings import seed
     from ...tracer.patches.blame import is_programs
@@ -305,7 +306,8 @@ def _outcome(
     except refused as error:
         told = f"{type(error).__name__}: {error}"
         if _is_other(error):
-            return Inconclusive(told, isinstance(error, RecursionError), of_error(error, ModuleNames(target)))
+            raised = isinstance(error, RecursionError) or (how == REAL and bool(compiler_error(error)))
+            return Inconclusive(told, raised, of_error(error, ModuleNames(target)))
         return RunRefused(how, str(error).strip(), type(error).__name__, of_error(error, ModuleNames(target)))
     except Exception as error:  # the user's program may raise anything; it is told
         if unknown(error):
