@@ -126,9 +126,11 @@ class Traits:
     """The shape whose positions it lists, a row for each."""
     column: Column | None = None
     diagonal: bool = False
-    """Whether it is a matrix whose elements are not 0 on its main diagonal, and there alone."""
+    """Whether it is a matrix of ones on its main diagonal and zeros elsewhere."""
     identity: bool = False
     """Whether each of its matrices is the identity."""
+    hot: bool = False
+    """Whether it has ones and zeros, a single one along its last dim for each index of the others."""
     stored: Dim | None = None
     """The number of elements that a sparse tensor stores."""
     source: int | None = None
@@ -780,6 +782,45 @@ def _identity(step: CallStep) -> Found:
     return {"diagonal": True, "identity": rows == columns}
 
 
+def _one_hot(step: CallStep) -> Found:
+    """Returns the traits of one-hot vectors: 0, 1, …, n - 1 give a matrix with ones on its diagonal."""
+    shape, rises = step.result.shape, step.input.elements == Affine(0, ((-1, 1),))
+    is_diagonal = rises and len(shape) == 2
+    return {"hot": True, "diagonal": is_diagonal, "identity": is_diagonal and shape[0] == shape[1]}
+
+
+def _summed_ones(step: CallStep) -> Found:
+    """Returns the sums of a matrix with ones on its diagonal, `[n, m]`, and of one-hot vectors.
+
+    Over all elements the sum is min(n, m). Over one dim of size k it is 1 for the first k of the others, and
+    0 for the rest. Of a one-hot vector it is 1.
+    """
+    given, dims, rank = step.of(step.input), step.named.get("dim"), step.input.rank
+    if not (given.hot or given.diagonal):
+        return {}
+    axes = {dim % rank for dim in (dims if isinstance(dims, tuple) else (dims,)) if isinstance(dim, int)}
+    if given.hot and axes == {rank - 1}:
+        return {"elements": Affine(1)}
+    if not given.diagonal:
+        return {}
+    if len(axes) != 1:
+        return {"elements": Affine(minimum(*step.input.shape))} if step.result.dtype in COUNTED else {}
+    (axis,) = axes
+    summed, others = step.input.shape[axis], step.input.shape[1 - axis]
+    if summed == others:
+        return {"elements": Affine(1)}
+    return {"elements": Pieces((Piece(1, given=ge(summed, 1)), Piece(0, given=ge(others, summed + 1))))}
+
+
+def _running_ones(step: CallStep) -> Found:
+    """Returns the running sums of a matrix with ones on its diagonal: 1 from it on, and 0 before it."""
+    axis = step.named.get("dim")
+    if not step.of(step.input).diagonal or not isinstance(axis, int):
+        return {}
+    others = step.input.shape[1 - axis % 2]
+    return {"elements": Pieces((Piece(1), Piece(0, given=ge(others, 2))))}
+
+
 def _same_matrices(step: CallStep) -> Found:
     """Returns the trait of results that have the same matrices."""
     same = step.input.shape[-2:] == step.result.shape[-2:]
@@ -901,8 +942,10 @@ EFFECTS: Final[Mapping[str, tuple[Effect, ...]]] = _joined(
     dict.fromkeys(STORING, _stores_as_many),
     dict.fromkeys(("sparse_coo_tensor", "sparse_csr_tensor"), _stores_values),
     {"sum": _summed_count, "mul": _times_summed, "cat": _side_by_side},
-    {"eye": _identity, "nonzero": _found_all, "argwhere": _found_all},
-    dict.fromkeys(STAYING, lambda step: {"diagonal": step.of(step.input).diagonal}),
+    {"sum": _summed_ones, "cumsum": _running_ones},
+    {"eye": _identity, "one_hot": _one_hot, "nonzero": _found_all, "argwhere": _found_all},
+    dict.fromkeys(STAYING | {"t", "T", "mT"}, lambda step: {"diagonal": step.of(step.input).diagonal}),
+    dict.fromkeys(STAYING, lambda step: {"hot": step.of(step.input).hot}),
     dict.fromkeys(STAYING | {"expand", "mT"}, _same_matrices),
     dict.fromkeys("cholesky linalg_cholesky linalg_cholesky_ex".split(), _roots),
     dict.fromkeys(("isclose", "eq"), _are_close),
