@@ -48,6 +48,9 @@ SINGLES: Final[list[Program]] = [
     lambda x: table(1 << 25)[one(x).float().long()],
     lambda x: table(200)[one(x).float().long() % 256],
     lambda x: table(2 * n(x) + 2)[(torch.full((2,), n(x)) * 2.0).long()],
+    lambda x: table(n(x))[torch.linspace(0, n(x) - 1, 5).long()],
+    lambda x: table(n(x) + 3)[torch.linspace(n(x), 0, 9).round().long()],
+    lambda x: table(n(x))[torch.linspace(-n(x), -1, 16).ceil().long()],
 ]
 SHORT: Final[list[Program]] = [
     lambda x: table(n(x) + 1)[one(x).bfloat16().long()],
@@ -65,6 +68,7 @@ WIDE: Final[list[Program]] = [
     lambda x: table(n(x))[(arange(n(x)) / 1).floor().long()],
     lambda x: table(n(x) // 2 + 1)[(arange(n(x)) * 0.5).ceil().long()],
     lambda x: table(n(x) // 2 + n(x) % 2)[(arange(n(x)) * (n(x) / (2 * n(x)))).long()],
+    lambda x: table(n(x))[torch.linspace(0, n(x) - 1, n(x)).round().long()],
 ]
 SOUND: Final[list[Program]] = [
     lambda x: table(n(x) + 1)[torch.full((3,), n(x)).float().sum().long()],
@@ -84,6 +88,11 @@ SOUND: Final[list[Program]] = [
     lambda x: table(n(x) + 1)[(arange(n(x) - 2, n(x)) / 2 + 1).floor().long()],
     lambda x: table(n(x) + 1)[(arange(n(x) - 2, n(x)) * 0.5).half().long()],
     lambda x: table(n(x) + 1)[((arange(n(x) - 2, n(x)).half() * 0.7) / 3).long()],
+    lambda x: table(2 * n(x) + 1)[torch.linspace(3, 2 * n(x), 4).floor().long().flip(0)],
+    lambda x: table(n(x))[torch.linspace(0, n(x) - 1, 8, dtype=torch.bfloat16).long()],
+    lambda x: table(n(x))[torch.linspace(0, n(x) - 1, 8).half().long()],
+    lambda x: table(n(x))[torch.linspace(0.5, n(x) - 1, 8).round().long()],
+    lambda x: table(n(x))[(torch.linspace(0, n(x) - 1, 5) + 1).long() - 1],
     lambda x: table(1 << 12)[torch.stack((arange(n(x) - 2, n(x)), arange(2))).sqrt().long()],
 ]
 CASES: Final = [

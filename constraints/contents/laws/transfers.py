@@ -221,6 +221,8 @@ def _is_rounded_once(call: NamedCall, result: Tensor) -> bool | None:
     numbers = [of_number(value) for value in call.named.values() if not isinstance(value, Tensor | None)]
     if call.op in SCALING and len(operands) == 1 and all(map(_is_power, numbers)):
         return True
+    if call.op == "linspace":  # its ends; the numbers between them lie between the rounded ones
+        return result.dtype == "float32" or None
     if call.op not in ADDING:
         return True if call.op in CONVERTING else None
     return call.named.get("alpha", 1) == 1 and all(t.dtype == result.dtype for t in operands)
