@@ -9,24 +9,29 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
 import torch
 
 from ...constraints.ir.opnames import is_in_place
 from ...constraints.ir.program import Node
-from ...constraints.rules.random import RULES as RANDOM
+from ...constraints.rules.random import RULES as DISTRIBUTED
 from ...constraints.terms.formula import Formula, eq, ge
 from ..host import operators
 from ..host.patches import Function, Patch, together
+from ..host.tensors import all_modes_off
 from ..host.trees import pytree
 from ..ledger import Position
 from ..recorder import Recorder
 from ..values.numbers import dim_of
+from ..values.random import DRAWING
 from ..values.sequences import Repeated
 from ..values.symbolic import SymbolicTensor
 from . import gradients
 from .control import CONTROL, Branch
+
+_RANDOM: Final = DRAWING | {"rrelu"} | {name.removesuffix("_") for name in DISTRIBUTED}
+"""The operators that draw numbers."""
 
 
 class _Called:
@@ -143,6 +148,22 @@ def _writes_rows_into_one(nodes: Sequence[Node], rows: set[int]) -> bool:
     return False
 
 
+def _state_of_draws() -> bytes:
+    """Returns the state of torch's generator, from which calls draw that really run, such as of initializers.
+    """
+    with all_modes_off():
+        return bytes(torch.get_rng_state().numpy())
+
+
+def _draws(node: Node) -> bool:
+    """Returns whether a call may draw numbers at random."""
+    named = dict(node.args)
+    idle = named.get("p") == 0 or any(named.get(name) is False for name in ("train", "training"))
+    if idle and "dropout" in node.op:
+        return False
+    return node.op.removesuffix("_") in _RANDOM or bool(named.get("dropout_p"))
+
+
 def _vmap_by_rows(recording: Recorder) -> Iterator[Patch]:
     """Yields patches under which `vmap(f)` calls f once, on one slice of each mapped argument, and stacks its
     results.
@@ -168,6 +189,7 @@ def _vmap_by_rows(recording: Recorder) -> Iterator[Patch]:
                 ]
                 taken = {row.ref.id for row, dim in zip(rows, dims, strict=True) if dim is not None}
                 begin, drawn = len(recording.nodes), {*recording.generator.said.unbacked}
+                state = _state_of_draws()
                 recording.mapping, outer = True, recording.mapping
                 try:
                     result = func(*pytree.tree_unflatten(rows, spec), **kwargs)
@@ -177,7 +199,7 @@ def _vmap_by_rows(recording: Recorder) -> Iterator[Patch]:
                 made = recording.nodes[begin:]
                 if recording.generator.said.unbacked.keys() - drawn:
                     recording.doubt("vmap may refuse what depends on the data of a row")
-                if is_strict and any({node.op, node.op.removesuffix("_")} & RANDOM.keys() for node in made):
+                if is_strict and (state != _state_of_draws() or any(map(_draws, made))):
                     recording.doubt("vmap may refuse random numbers, as its randomness says")
                 if _writes_rows_into_one(made, taken):
                     recording.doubt("vmap may refuse that a row is written into a tensor that is no row")

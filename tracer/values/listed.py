@@ -36,11 +36,12 @@ from .sequences import (
     symbolic_list,
     unbound,
 )
-from .symbolic import SymbolicTensor, dataless, item, ranked
+from .symbolic import SymbolicTensor, ask_data, dataless, item, ranked
 
 
 def tolist(run: Recorder, x: SymbolicTensor) -> Any:
     """The elements of a tensor as a list of lists; of integers each is what sizes say of it."""
+    ask_data(run)
     value = ranked(run, x)
     if not value.shape:
         return item(run, x)

@@ -14,7 +14,7 @@ import torch
 
 from ..host.surroundings import SEED
 
-_DRAWING: Final = frozenset(
+DRAWING: Final = frozenset(
     """
     rand randn randint randperm rand_like randn_like randint_like normal bernoulli multinomial poisson
     binomial _standard_gamma _sample_dirichlet
@@ -31,7 +31,7 @@ def is_drawn(func: Any, name: str, args: Sequence[Any], kwargs: Mapping[str, Any
 
     Filling a parameter does not count: a module that is created meanwhile keeps the weights that it got.
     """
-    if name in _DRAWING:
+    if name in DRAWING:
         return True
     if name in _DROPPING:
         p, train = (*args[1:3], *(kwargs.get(key, default) for key, default in _DEFAULTS[len(args[1:3]) :]))

@@ -702,7 +702,8 @@ def _stored(run: Recorder, x: SymbolicTensor, value: Tensor) -> Dim:
     return run.generator.stored(value)
 
 
-def _ask_data(run: Recorder) -> None:
+def ask_data(run: Recorder) -> None:
+    """Notes that the program asks for numbers of a tensor, which `vmap` refuses of a row."""
     if run.mapping:
         run.doubt("vmap may refuse to tell the data of a row")
 
@@ -710,7 +711,7 @@ def _ask_data(run: Recorder) -> None:
 def item(run: Recorder, x: SymbolicTensor) -> Any:
     """Returns the only element of a tensor: a number from the data, unless sizes decide it."""
     value = known(run, x)
-    _ask_data(run)
+    ask_data(run)
     run.require(eq(elements(run, x), 1), "item() needs a tensor of one element")
     if value.dtype == "bool":
         return truth(run, x)
@@ -746,7 +747,7 @@ def bound(run: Recorder, x: SymbolicTensor) -> Any:
 
 
 def truth(run: Recorder, x: SymbolicTensor) -> bool:
-    _ask_data(run)
+    ask_data(run)
     run.require(eq(elements(run, x), 1), "the truth of a tensor needs one element")
     value = known(run, x)
     condition = whether_some(value)

@@ -305,7 +305,7 @@ def _outcome(
         return Inconclusive(end.reason, final=True, late=end.late)
     except refused as error:
         told = f"{type(error).__name__}: {error}"
-        if _is_other(error):
+        if _is_other(error, how):
             raised = isinstance(error, RecursionError) or (how == REAL and bool(compiler_error(error)))
             return Inconclusive(told, raised, of_error(error, ModuleNames(target)))
         return RunRefused(how, str(error).strip(), type(error).__name__, of_error(error, ModuleNames(target)))
@@ -350,11 +350,10 @@ ABSENT = (
     "cannot access accelerator",
 )
 """Words of an error that says that this machine has no such device."""
-OTHERS = (
-    "allocate", "out of memory", "not implemented for", "fake tensor", "faketensor", "tensor subclasses",
-    "data pointer", *ABSENT,
-)
+OTHERS = ("allocate", "out of memory", "not implemented for '", *ABSENT)
 """Words of an error that was raised for another reason than sizes."""
+OF_FAKE_TENSORS = ("fake tensor", "faketensor", "tensor subclasses", "data pointer")
+"""Words of an error that only fake tensors raise for such a reason."""
 
 _CARRIED = "to have same metadata"
 """torch's message for a loop whose body returns another shape than it was given."""
@@ -378,7 +377,7 @@ def _is_uninitialized(tensor: Any) -> bool:
     return is_lazy(tensor)
 
 
-def _is_other(error: Exception) -> bool:
+def _is_other(error: Exception, how: str) -> bool:
     """Returns whether the error has another reason than sizes: missing data, a missing kernel, missing
     memory.
     """
@@ -395,7 +394,8 @@ def _is_other(error: Exception) -> bool:
         RecursionError,
         *FAKE_TENSORS_CANNOT,
     )
-    return isinstance(error, others) or any(word in str(error).lower() for word in OTHERS)
+    words = OTHERS if how == REAL else (*OTHERS, *OF_FAKE_TENSORS)
+    return isinstance(error, others) or any(word in str(error).lower() for word in words)
 
 
 @contextlib.contextmanager

@@ -28,7 +28,7 @@ from ....solver.decide import DomainOracle
 from ....tracer.host.operators import all_operators, schema_of
 from ....tracer.readers.pt2 import DTYPES, MEMORY_FORMATS
 from ...checking.clock import Clock
-from ...replay.replay import OTHERS, Inconclusive, Outcome, Ran, RunRefused, by_rules
+from ...replay.replay import OF_FAKE_TENSORS, OTHERS, Inconclusive, Outcome, Ran, RunRefused, by_rules
 
 HOW: Final = "on torch's kernels for tensors without data"
 LENIENT: Final = "torch's kernels accept it for tensors without data, but check less than real kernels"
@@ -40,7 +40,9 @@ _PYTHON: Final[Mapping[str, Callable[..., Any]]] = {
     "getitem": lambda tensor, index: tensor[tuple(index) if isinstance(index, list) else index],
 }
 """Operators that are Python's, of tensors."""
-_UNDONE: Final = (*OTHERS, "meta tensor", "overflow", "expected a value of type", "expected at most")
+_UNDONE: Final = (
+    *OTHERS, *OF_FAKE_TENSORS, "meta tensor", "overflow", "expected a value of type", "expected at most"
+)
 """Words of an error that says nothing of sizes."""
 
 
