@@ -57,6 +57,8 @@ class Recorder(Ledger, ABC):
     """The branches in calls whose paths are merged."""
     mapping = False
     """Whether a function that `vmap` maps is running."""
+    calls_with_out = 0
+    """The number of calls that wrote their result into what `out=` named."""
     guessed: list[int]
     """The nodes of branches that sizes decide, but whose outcome is not tracked."""
     dataless_floats: Formula

@@ -310,6 +310,7 @@ UNSURE: dict[str, Callable[[Tensor], Tensor]] = {
     "third derivative": torch.func.jacrev(torch.func.hessian(lambda x: x.exp().sum())),
     "captured write": lambda x: torch.func.grad(lambda r: (x.add_(1) * r).sum())(x.clone()),
     "drawn": torch.func.jacfwd(lambda x: nn.functional.dropout(x)),
+    "out": torch.func.jacfwd(lambda x: torch.add(x, 1, out=torch.zeros(x.shape))),
     "changed after": changed_after,
     "taken twice": taken_twice,
     "not connected": not_connected,

@@ -114,6 +114,7 @@ class _Differentiated:
     def level(self) -> Iterator[int]:
         """Claims, after a function has run, no more than what is known of the operators that it called."""
         first, own = len(self.recording.nodes), self.own_gradients
+        outs = self.recording.calls_with_out
         if not self.depth:
             self.first = first
         self.depth += 1
@@ -125,6 +126,8 @@ class _Differentiated:
         unsure = [node.op for node in called if not is_differentiable(node)]
         if own < self.own_gradients:
             unsure = ["a function with a gradient of its own"]
+        if outs < self.recording.calls_with_out:
+            unsure = ["a call with `out=`"]
         if unsure or self.depth > 1:
             reason = f"whether torch differentiates {unsure[0] if unsure else 'three times'} is not followed"
             self.recording.doubt(reason, "accept")

@@ -189,7 +189,7 @@ def _vmap_by_rows(recording: Recorder) -> Iterator[Patch]:
                 ]
                 taken = {row.ref.id for row, dim in zip(rows, dims, strict=True) if dim is not None}
                 begin, drawn = len(recording.nodes), {*recording.generator.said.unbacked}
-                state = _state_of_draws()
+                state, outs = _state_of_draws(), recording.calls_with_out
                 recording.mapping, outer = True, recording.mapping
                 try:
                     result = func(*pytree.tree_unflatten(rows, spec), **kwargs)
@@ -201,6 +201,8 @@ def _vmap_by_rows(recording: Recorder) -> Iterator[Patch]:
                     recording.doubt("vmap may refuse what depends on the data of a row")
                 if is_strict and (state != _state_of_draws() or any(map(_draws, made))):
                     recording.doubt("vmap may refuse random numbers, as its randomness says")
+                if outs < recording.calls_with_out:
+                    recording.doubt("vmap may refuse `out=`")
                 if _writes_rows_into_one(made, taken):
                     recording.doubt("vmap may refuse that a row is written into a tensor that is no row")
                 places = operators.mapped_results(out_dims, shape)

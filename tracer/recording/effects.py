@@ -92,8 +92,7 @@ class WritingRun(Lowering):
         targets = [t for t in leaves((written,)) if isinstance(t, SymbolicTensor)]
         if not torch.is_inference_mode_enabled() and any(t.memory.whole().is_of_inference for t in targets):
             self.require(False, f"{op} writes into a tensor of inference mode, outside of it")
-        if self.mapping and kwargs.get("out") is not None:
-            self.doubt("vmap has no `out=` for rows", "accept")
+        self.calls_with_out += kwargs.get("out") is not None
         if op == "detach_":
             self._require_no_views(targets)
         if op in ("resize_", "resize_as_"):
