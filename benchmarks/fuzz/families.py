@@ -16,6 +16,7 @@ from .modules import modules
 from .numbers import numbers
 from .operators import operators
 from .program import Program
+from .transforms import transforms
 from .writer import Writer
 
 Family: TypeAlias = Callable[[Writer, str], Program]
@@ -34,6 +35,7 @@ FAMILIES: Final[Mapping[str, Family]] = {
     "distributions": distributions,
     "libraries": libraries,
     "numbers": numbers,
+    "transforms": transforms,
 }
 
 

@@ -29,10 +29,12 @@ def row(c: Context, input: Tensor, dim: int = 0) -> Tensor:
     return Tensor(input.shape[:at] + input.shape[at + 1 :], input.dtype, layout)
 
 
-def stack_rows(c: Context, input: Tensor, size: Dim, dim: int = 0) -> Tensor:
-    """`[*a, *z] -> [*a, n, *z]`: n results like the one that is given, side by side"""
+def stack_rows(c: Context, input: Tensor, size: Dim, dim: int = 0, in_order: bool = True) -> Tensor:
+    """`[*a, *z] -> [*a, n, *z]`: n results like the one that is given, side by side. `in_order` they lie one
+    after the other in memory.
+    """
     at = axis(c, dim, input.rank + 1)
-    layout = Layout.UNKNOWN if at else Layout.CONTIGUOUS
+    layout = Layout.CONTIGUOUS if in_order and not at else Layout.UNKNOWN
     return Tensor((*input.shape[:at], size, *input.shape[at:]), input.dtype, layout)
 
 

@@ -31,7 +31,6 @@ from anyshape.tracer.host.operators import INSTALLED
 from anyshape.tracer.readers import export, pt2
 from anyshape.tracer.readers.graph import system
 from anyshape.tracer.recording.record import record
-from anyshape.typecheck import check
 
 SIZES = range(1, 5)
 
@@ -309,47 +308,6 @@ def test_functions_return_memory_of_their_own_and_write_into_no_other(
     torch._dynamo.reset()
     with contextlib.nullcontext() if runs else pytest.raises(RuntimeError):
         program(torch.ones(3, 2))
-
-
-ROWS = {
-    "writes as out": lambda row: torch.add(row, 1, out=torch.zeros(2)),
-    "writes as out of a row": lambda row: torch.add(row, 1, out=row + 1),
-    "writes as out of what is stored": lambda row: torch.mul(row, 2, out=STORED),
-    "writes into what is stored": lambda row: (STORED.add_(row), row)[1],
-    "writes into a new tensor": lambda row: torch.zeros(2).copy_(row),
-    "lists its numbers": lambda row: row + len(row.tolist()),
-    "asks for a number": lambda row: row + row.sum().item(),
-    "branches": lambda row: row if row.sum() > 0 else -row,
-    "finds places": lambda row: row.nonzero(),
-    "draws numbers": lambda row: row + torch.rand(2),
-    "draws as many": lambda row: torch.rand_like(row),
-    "drops some": lambda row: torch.nn.functional.dropout(row),
-    "drops weights": lambda row: torch.nn.functional.scaled_dot_product_attention(
-        *[row[None]] * 3, dropout_p=0.5
-    ),
-    "leaks at random": lambda row: torch.nn.functional.rrelu(row, training=True),
-    "makes a layer": lambda row: torch.nn.Linear(2, 2)(row),
-}
-"""Functions of a row that `vmap` refuses."""
-
-
-@pytest.mark.parametrize("name", ROWS)
-def test_what_vmap_refuses_is_not_proved(name: str) -> None:
-    def program(x: Tensor) -> Tensor:
-        return torch.vmap(ROWS[name])(x)
-
-    with pytest.raises(RuntimeError):
-        program(torch.ones(3, 2))
-    assert check(program, "x: float32[n, 2]", ["n >= 1"], replay=False).verdict == "unknown"
-
-
-@pytest.mark.parametrize("options", [{"p": 0.0}, {"training": False}])
-def test_dropout_that_drops_nothing_is_proved_under_vmap(options: dict[str, Any]) -> None:
-    def program(x: Tensor) -> Tensor:
-        return torch.vmap(lambda row: torch.nn.functional.dropout(row, **options))(x)
-
-    program(torch.ones(3, 2))
-    assert check(program, "x: float32[n, 2]", ["n >= 1"], replay=False).verdict == "proved"
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)

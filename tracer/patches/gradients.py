@@ -17,7 +17,7 @@ import torch
 from torch.autograd.graph import GradientEdge
 
 from ...constraints.engine.lifting import number_of_elements
-from ...constraints.ir.language import Tensor
+from ...constraints.ir.language import Layout, Tensor
 from ...constraints.ir.program import Node
 from ...constraints.rules.gradients import BUT_NOT_WITH, DIFFERENTIABLE
 from ...constraints.terms.formula import any_of, eq, ge
@@ -25,6 +25,7 @@ from ..host import transforms
 from ..host.patches import Function, Patch
 from ..host.trees import pytree
 from ..recorder import Recorder
+from ..values.random import state_of_draws
 from ..values.symbolic import SymbolicTensor, can_require_grad, requires_grad
 
 
@@ -63,12 +64,14 @@ class _Differentiated:
     ) -> tuple[Any, ...]:
         """Returns the gradients of some results by some arguments, one for each of the latter."""
         given = tuple(outputs), tuple(grad_outputs or ())
-        return tuple(self.recording.operator("gradient_by", (x, *given), {}) for x in inputs)
+        return tuple(_as_it_lies(self.recording.operator("gradient_by", (x, *given), {})) for x in inputs)
 
     def dual(self, tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
         """Returns a tensor with a tangent; it has the sizes of both."""
         if not can_require_grad(tensor.dtype):
             self.recording.require(False, "tensors of integers have no tangents", ValueError)
+        if isinstance(tensor, SymbolicTensor) and _may_overlap(tensor):
+            self.recording.doubt("a tangent may need a tensor whose elements lie at places of their own")
         self.gradients((tensor,), (tensor,), (tangent,))
         return self.alias(tensor, 0)
 
@@ -90,7 +93,7 @@ class _Differentiated:
         size = self.unit_vectors
 
         def stacked(result: Any) -> Any:
-            return self.recording.operator("gradients_by", (result, size), {})
+            return _as_it_lies(self.recording.operator("gradients_by", (result, size), {}))
 
         def mapped(*basis: Any) -> Any:
             result = pytree.tree_map_only(torch.Tensor, stacked, function(*basis))
@@ -114,12 +117,13 @@ class _Differentiated:
     def level(self) -> Iterator[int]:
         """Claims, after a function has run, no more than what is known of the operators that it called."""
         first, own = len(self.recording.nodes), self.own_gradients
-        outs = self.recording.calls_with_out
+        outs, state = self.recording.calls_with_out, state_of_draws()
         if not self.depth:
             self.first = first
         self.depth += 1
         try:
-            yield 0
+            with self.recording.body() as body:
+                yield 0
         finally:
             self.depth -= 1
         called = self.recording.nodes[first:]
@@ -128,6 +132,10 @@ class _Differentiated:
             unsure = ["a function with a gradient of its own"]
         if outs < self.recording.calls_with_out:
             unsure = ["a call with `out=`"]
+        if body.writes is not False:
+            unsure = ["a write into a tensor from before"]
+        if state != state_of_draws():
+            unsure = ["what draws at random"]
         if unsure or self.depth > 1:
             reason = f"whether torch differentiates {unsure[0] if unsure else 'three times'} is not followed"
             self.recording.doubt(reason, "accept")
@@ -240,6 +248,21 @@ class _Differentiated:
             return plain(*args, **options)
 
         return noted
+
+
+def _may_overlap(tensor: SymbolicTensor) -> bool:
+    """Returns whether several elements of a tensor may lie at one place."""
+    layout = tensor.value.layout if isinstance(tensor.value, Tensor) else Layout.UNKNOWN
+    if isinstance(layout, tuple):
+        return 0 in layout
+    return layout is Layout.UNKNOWN and tensor.memory.may_overlap
+
+
+def _as_it_lies(gradient: Any) -> Any:
+    """Returns the gradient, of which several elements may lie at one place: that of a sum is one number."""
+    if isinstance(gradient, SymbolicTensor):
+        gradient.memory.may_overlap = True
+    return gradient
 
 
 def _several(given: Any) -> tuple[Any, ...]:

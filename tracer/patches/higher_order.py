@@ -1,4 +1,4 @@
-"""torch's higher-order operators and `vmap` while a Python program is recorded.
+"""torch's higher-order operators while a Python program is recorded.
 
 Eager torch compiles the functions of a higher-order operator. While recording, the functions are called
 instead, once each, with values of the recording (`control.py`): their calls become nodes with the user's
@@ -9,29 +9,19 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final
+from typing import Any
 
 import torch
 
-from ...constraints.ir.opnames import is_in_place
-from ...constraints.ir.program import Node
-from ...constraints.rules.random import RULES as DISTRIBUTED
-from ...constraints.terms.formula import Formula, eq, ge
 from ..host import operators
 from ..host.patches import Function, Patch, together
-from ..host.tensors import all_modes_off
 from ..host.trees import pytree
 from ..ledger import Position
 from ..recorder import Recorder
-from ..values.numbers import dim_of
-from ..values.random import DRAWING
 from ..values.sequences import Repeated
 from ..values.symbolic import SymbolicTensor
-from . import gradients
+from . import gradients, vmap
 from .control import CONTROL, Branch
-
-_RANDOM: Final = DRAWING | {"rrelu"} | {name.removesuffix("_") for name in DISTRIBUTED}
-"""The operators that draw numbers."""
 
 
 class _Called:
@@ -122,7 +112,7 @@ def entered(recording: Recorder) -> contextlib.AbstractContextManager[None]:
         Patch(operators.HigherOrderOperator, "__call__", calling, "bodies are recorded"),
         Patch(*operators.SCAN_OF_BATCHES, lambda plain: scan_of_batches, "bodies are recorded"),
         Patch(*operators.COMPILED_CALL, lambda plain: uncompiled, "nothing is compiled"),
-        *_vmap_by_rows(recording),
+        *vmap.by_rows(recording),
         *gradients.of_functions(recording),
     ))  # fmt: skip
 
@@ -135,88 +125,3 @@ def uncompiled() -> Iterator[None]:
         return
     with torch.compiler.set_stance("force_eager"):
         yield
-
-
-def _writes_rows_into_one(nodes: Sequence[Node], rows: set[int]) -> bool:
-    """Returns whether a call writes into a tensor that is the same for all rows what differs among them."""
-    for node in nodes:
-        used = [ref.id in rows for ref in node.refs]
-        if (is_in_place(node.op) or node.op == "setitem") and any(used) and not used[0]:
-            return True
-        if any(used):
-            rows.update(node.results)
-    return False
-
-
-def _state_of_draws() -> bytes:
-    """Returns the state of torch's generator, from which calls draw that really run, such as of initializers.
-    """
-    with all_modes_off():
-        return bytes(torch.get_rng_state().numpy())
-
-
-def _draws(node: Node) -> bool:
-    """Returns whether a call may draw numbers at random."""
-    named = dict(node.args)
-    idle = named.get("p") == 0 or any(named.get(name) is False for name in ("train", "training"))
-    if idle and "dropout" in node.op:
-        return False
-    return node.op.removesuffix("_") in _RANDOM or bool(named.get("dropout_p"))
-
-
-def _vmap_by_rows(recording: Recorder) -> Iterator[Patch]:
-    """Yields patches under which `vmap(f)` calls f once, on one slice of each mapped argument, and stacks its
-    results.
-    """
-
-    def making(original: Function) -> Function:
-        def vmap(func: Any, in_dims: Any = 0, out_dims: Any = 0, *more: Any, **options: Any) -> Any:
-            plain = original(func, in_dims, out_dims, *more, **options)  # it looks at its options first
-            is_strict = (*more, options.get("randomness", "error"))[0] == "error"
-
-            def mapped(*args: Any, **kwargs: Any) -> Any:
-                if not any(isinstance(leaf, SymbolicTensor) for leaf in pytree.tree_leaves(args)):
-                    return plain(*args, **kwargs)
-                size, dims, leaves, spec = operators.mapped_arguments(in_dims, args, func)
-                batch = dim_of(size)
-                if batch is None or not recording.certain(ge(batch, 1)):
-                    reason = "over no rows, vmap may refuse what it takes of one row"
-                    none: Formula = True if batch is None else eq(batch, 0)
-                    recording.doubt(reason, "both", none)
-                rows = [
-                    leaf if dim is None else recording.operator("row", (leaf, dim), {})
-                    for leaf, dim in zip(leaves, dims, strict=True)
-                ]
-                taken = {row.ref.id for row, dim in zip(rows, dims, strict=True) if dim is not None}
-                begin, drawn = len(recording.nodes), {*recording.generator.said.unbacked}
-                state, outs = _state_of_draws(), recording.calls_with_out
-                recording.mapping, outer = True, recording.mapping
-                try:
-                    result = func(*pytree.tree_unflatten(rows, spec), **kwargs)
-                finally:
-                    recording.mapping = outer
-                returned, shape = pytree.tree_flatten(result)
-                made = recording.nodes[begin:]
-                if recording.generator.said.unbacked.keys() - drawn:
-                    recording.doubt("vmap may refuse what depends on the data of a row")
-                if is_strict and (state != _state_of_draws() or any(map(_draws, made))):
-                    recording.doubt("vmap may refuse random numbers, as its randomness says")
-                if outs < recording.calls_with_out:
-                    recording.doubt("vmap may refuse `out=`")
-                if _writes_rows_into_one(made, taken):
-                    recording.doubt("vmap may refuse that a row is written into a tensor that is no row")
-                places = operators.mapped_results(out_dims, shape)
-                if places is None or not all(isinstance(part, torch.Tensor) for part in returned):
-                    recording.give_up("a result of vmap that is no tensor, or out_dims that do not fit it")
-                stacked = [
-                    part if dim is None else recording.operator("stack_rows", (part, size, dim), {})
-                    for part, dim in zip(returned, places, strict=True)
-                ]
-                return pytree.tree_unflatten(stacked, shape)
-
-            return mapped
-
-        return vmap
-
-    for place in operators.places_of_vmap():
-        yield Patch(*place, making, "rows are recorded")

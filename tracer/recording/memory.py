@@ -264,9 +264,9 @@ class ViewMemory(Memory):
         return True
 
     @property
-    def may_overlap(self) -> bool:
+    def may_overlap(self) -> bool:  # type: ignore[override]
         """Whether several of its elements may lie at one place, as far as operators tell."""
-        return self.node.op in _SPREADING or (isinstance(self.source, ViewMemory) and self.source.may_overlap)
+        return self.node.op in _SPREADING or self.source.may_overlap
 
     @property
     def expanded_to(self) -> Shape:

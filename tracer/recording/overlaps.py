@@ -58,7 +58,7 @@ def require_no_overlap(
     if out:
         _require_apart(generator, op, written.value, into)
     memory = written.memory
-    if written.value.layout is Layout.UNKNOWN and isinstance(memory, ViewMemory) and memory.may_overlap:
+    if written.value.layout is Layout.UNKNOWN and memory.may_overlap:
         generator.approximate(
             f"{op} writes into a view that may have several elements at one place", "accept"
         )

@@ -13,6 +13,7 @@ from typing import Any, Final
 import torch
 
 from ..host.surroundings import SEED
+from ..host.tensors import all_modes_off
 
 DRAWING: Final = frozenset(
     """
@@ -42,6 +43,13 @@ def is_drawn(func: Any, name: str, args: Sequence[Any], kwargs: Mapping[str, Any
 
 
 _DEFAULTS: Final = (("p", 0.5), ("train", True))
+
+
+def state_of_draws() -> bytes:
+    """Returns the state of torch's generator, from which calls draw that really run, such as of initializers.
+    """
+    with all_modes_off():
+        return bytes(torch.get_rng_state().numpy())
 
 
 UNSEEN: Final = "writes of other code, such as NumPy, into the memory of a tensor are not followed"

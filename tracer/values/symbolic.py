@@ -229,6 +229,8 @@ class Memory:
     """Whether its tensor is a view that torch writes no gradients through: one of several that a call has
     returned, or made while gradients were off.
     """
+    may_overlap = False
+    """Whether several elements of its tensor may lie at one place, though its layout does not tell."""
 
     def __init__(self, owner: Tensor | None = None) -> None:
         self.owner = owner

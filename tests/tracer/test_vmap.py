@@ -1,0 +1,163 @@
+"""`vmap`: its function is recorded with one row, and what torch may do otherwise is in doubt."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from anyshape.tracer.patches.vmap import TAKES_MORE, UNLIKE, WITH_FORMATS, WITH_NUMBERS, WITH_TENSORS
+from anyshape.typecheck import check
+
+STORED = torch.zeros(2)
+REFUSED: dict[str, Callable[[Tensor], Any]] = {
+    "writes as out": lambda row: torch.add(row, 1, out=torch.zeros(2)),
+    "writes as out of a row": lambda row: torch.add(row, 1, out=row + 1),
+    "writes as out of what is stored": lambda row: torch.mul(row, 2, out=STORED),
+    "writes into what is stored": lambda row: (STORED.add_(row), row)[1],
+    "writes into a new tensor": lambda row: torch.zeros(2).copy_(row),
+    "lists its numbers": lambda row: row + len(row.tolist()),
+    "asks for a number": lambda row: row + row.sum().item(),
+    "branches": lambda row: row if row.sum() > 0 else -row,
+    "finds places": lambda row: row.nonzero(),
+    "draws numbers": lambda row: row + torch.rand(2),
+    "draws as many": lambda row: torch.rand_like(row),
+    "drops some": lambda row: torch.nn.functional.dropout(row),
+    "drops weights": lambda row: torch.nn.functional.scaled_dot_product_attention(
+        *[row[None]] * 3, dropout_p=0.5
+    ),
+    "leaks at random": lambda row: torch.nn.functional.rrelu(row, training=True),
+    "makes a layer": lambda row: torch.nn.Linear(2, 2)(row),
+    "updates statistics": lambda row: torch.nn.BatchNorm1d(2)(row[None].expand(3, 2)),
+    "flips a number": lambda row: row.sum().flip(0),
+    "compares": lambda row: row if torch.equal(row, row) else -row,
+    "cuts at a tensor": lambda row: torch.narrow(row, 0, torch.tensor(0), 1),
+}
+"""Functions of a row `[2]` that `vmap` refuses."""
+TAKEN: dict[str, Callable[[Tensor], Any]] = {
+    "a triangle of a vector": lambda row: row.tril(),
+    "calls after a triangle": lambda row: row.triu(1).masked_fill(row > 1, 0.0) @ torch.ones(2),
+    "more dims are padded": lambda row: torch.constant_pad_nd(row, (1, 1, 1, 1)),
+}
+"""Functions of a row that `vmap` takes, but torch does not with one row alone."""
+
+
+def mapped(name: str) -> Callable[[Tensor], Any]:
+    function = {**REFUSED, **TAKEN}[name]
+    return lambda x: torch.vmap(function)(x)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_vmap_refuses_is_not_proved(name: str) -> None:
+    with pytest.raises((RuntimeError, IndexError)):
+        mapped(name)(torch.ones(3, 2))
+    assert check(mapped(name), "x: float32[n, 2]", ["n >= 1"], replay=False).verdict == "unknown"
+
+
+@pytest.mark.parametrize("name", TAKEN)
+def test_what_vmap_takes_is_not_refuted(name: str) -> None:
+    mapped(name)(torch.ones(3, 2))
+    assert check(mapped(name), "x: float32[n, 2]", ["n >= 1"], replay=False).verdict == "unknown"
+
+
+@pytest.mark.parametrize("options", [{"p": 0.0}, {"training": False}])
+def test_dropout_that_drops_nothing_is_proved(options: dict[str, Any]) -> None:
+    def program(x: Tensor) -> Tensor:
+        return torch.vmap(lambda row: torch.nn.functional.dropout(row, **options))(x)
+
+    program(torch.ones(3, 2))
+    assert check(program, "x: float32[n, 2]", ["n >= 1"], replay=False).verdict == "proved"
+
+
+# --- the tables, against torch ---------------------------------------------------------------------------
+
+NAMES = {
+    "nn.functional.pad": "pad",
+    "nn.functional.rrelu": "rrelu",
+    "nn.functional.batch_norm": "batch_norm",
+    "nn.functional.instance_norm": "instance_norm",
+    "nn.functional.layer_norm": "layer_norm",
+}
+ASKING = frozenset({"item", "unique", "unique_consecutive", "nonzero"})
+"""Operators whose results depend on data, which `vmap` refuses: they are in doubt as such."""
+SAMPLES = 12
+SECONDS = 12
+
+
+def ranks(x: Tensor) -> Iterator[Tensor]:
+    """Yields the tensor, and parts of it of other ranks."""
+    yield x
+    if x.dim() and x.shape[0]:
+        yield x[0]
+        if x.dim() > 1 and x.shape[1]:
+            yield x[0, 0]
+    yield x[None]
+    if x.numel():
+        yield x.reshape(-1)[0]
+
+
+def outcome(call: Callable[[], Any]) -> tuple[bool, Any]:
+    """Returns whether a call runs, and the shape of its result if it is a tensor."""
+    try:
+        result = call()
+    except (RuntimeError, IndexError, ValueError, TypeError, NotImplementedError):
+        return False, None
+    return True, result.shape if isinstance(result, Tensor) else None
+
+
+def differs(op: Any) -> bool:
+    """Returns whether `vmap` takes other samples of an operator than the operator does with one row."""
+    for sample in list(op.sample_inputs("cpu", torch.float32))[:SAMPLES]:
+        if not isinstance(sample.input, Tensor) or sample.input.layout is not torch.strided:
+            continue
+        for row in ranks(sample.input):
+            one = row.detach().clone()
+
+            def function(x: Tensor, sample: Any = sample) -> Any:
+                return op.op(x, *sample.args, **sample.kwargs)
+
+            alone = outcome(lambda one=one: function(one.clone()))
+            rows = torch.stack([one, one])
+            together = outcome(lambda rows=rows: torch.vmap(function, randomness="different")(rows))
+            if alone[0] != together[0]:
+                return True
+            if alone[1] is not None and together[1] is not None and alone[1] != together[1][1:]:
+                return True
+    return False
+
+
+def in_a_child(op: Any) -> bool | None:
+    """Returns what `differs` does, in a process of its own; None where that takes too long, or crashes."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            signal.alarm(SECONDS)
+            os.write(write, json.dumps(differs(op)).encode())
+        finally:
+            os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as answer:
+        told = answer.read()
+    os.waitpid(child, 0)
+    return json.loads(told) if told else None
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_the_tables_have_what_differs_under_vmap() -> None:
+    """An operator that is in no table is treated under `vmap` as it is with one row."""
+    from torch.testing._internal.common_methods_invocations import op_db
+
+    known = UNLIKE | WITH_NUMBERS | WITH_TENSORS.keys() | WITH_FORMATS | TAKES_MORE | ASKING
+    ops = [op for op in op_db if torch.float32 in op.supported_dtypes("cpu")]
+    names = {NAMES.get(op.name, op.name.replace(".", "_").removesuffix("_")): in_a_child(op) for op in ops}
+    found = {name for name, unlike in names.items() if unlike}
+    assert found <= known, found - known
+    assert len(found) > 30 and sum(unlike is False for unlike in names.values()) > 400

@@ -1,0 +1,169 @@
+"""`vmap` while a Python program is recorded: its function is called once, with one row.
+
+Torch has rules of its own for most operators under `vmap`. Some of them take, or refuse, other arguments than
+the operator does with one row; the tables below have these, and a slow test compares them with torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import torch
+
+from ...constraints.ir.language import Tensor
+from ...constraints.ir.opnames import is_in_place
+from ...constraints.ir.program import Node, Ref
+from ...constraints.rules.random import RULES as DISTRIBUTED
+from ...constraints.terms.formula import Formula, eq, ge
+from ..host import operators
+from ..host.patches import Function, Patch
+from ..host.trees import pytree
+from ..recorder import Recorder
+from ..values.numbers import dim_of
+from ..values.random import DRAWING, state_of_draws
+from ..values.symbolic import SymbolicTensor
+
+_RANDOM: Final = DRAWING | {"rrelu"} | {name.removesuffix("_") for name in DISTRIBUTED}
+"""The operators that draw numbers."""
+UNLIKE: Final = frozenset(
+    """
+    _batch_norm_with_update _native_batch_norm_legit all allclose any as_strided_scatter batch_norm equal
+    histogramdd index_add instance_norm linalg_lstsq linalg_lu_solve linalg_solve linalg_solve_ex lu_unpack
+    native_batch_norm native_group_norm resize resize_as rrelu select_scatter to_sparse
+    """.split()
+)
+"""Operators that `vmap` treats otherwise than a call with one row, at some sizes."""
+WITH_NUMBERS: Final = frozenset({"flip", "squeeze"})
+"""Those that it does so with where a row is a number, without dims."""
+WITH_TENSORS: Final = {"narrow": "start", "tensor_split": "indices_or_sections"}
+"""Those with which it does so where this argument is a tensor."""
+WITH_FORMATS: Final = frozenset(
+    """
+    to _to_copy bfloat16 bool byte char double float half int long short cdouble cfloat clone contiguous
+    """.split()
+)
+"""Those with which it does so where a memory format is given."""
+TAKES_MORE: Final = frozenset(
+    """
+    _softmax_backward_data addbmm addmm addmv baddbmm constant_pad_nd expand expand_copy layer_norm linspace
+    logspace multinomial native_layer_norm pad tril triu
+    """.split()
+)
+"""Operators that refuse a row of another rank, which `vmap` may take."""
+
+
+def _is_unlike(recording: Recorder, node: Node) -> bool:
+    """Returns whether `vmap` may treat a call otherwise than the operator does."""
+    named, op = dict(node.args), node.op.removesuffix("_")
+    if op in ("batch_norm", "instance_norm"):
+        training = named.get("training", named.get("use_input_stats"))
+        return training is not False and named.get("running_mean") is not None
+    if op in WITH_NUMBERS:
+        given = named.get("input")
+        value = recording.values.get(given.id) if isinstance(given, Ref) else None
+        return not (isinstance(value, Tensor) and value.rank)
+    if op in WITH_TENSORS:
+        return isinstance(named.get(WITH_TENSORS[op]), Ref)
+    if op in WITH_FORMATS:
+        return named.get("memory_format") is not None
+    return op in UNLIKE
+
+
+def _writes_rows_into_one(nodes: Sequence[Node], rows: set[int]) -> bool:
+    """Returns whether a call writes into a tensor that is the same for all rows what differs among them."""
+    for node in nodes:
+        used = [ref.id in rows for ref in node.refs]
+        if (is_in_place(node.op) or node.op == "setitem") and any(used) and not used[0]:
+            return True
+        if any(used):
+            rows.update(node.results)
+    return False
+
+
+def _draws(node: Node) -> bool:
+    """Returns whether a call may draw numbers at random."""
+    named = dict(node.args)
+    idle = named.get("p") == 0 or any(named.get(name) is False for name in ("train", "training"))
+    if idle and "dropout" in node.op:
+        return False
+    return node.op.removesuffix("_") in _RANDOM or bool(named.get("dropout_p"))
+
+
+def _doubt_refusals(recording: Recorder, told: int) -> None:
+    """Marks the calls as approximate, after so many constraints, that `vmap` may take though they are refused
+    for all sizes.
+    """
+    generator, here = recording.generator, recording.generator.node
+    for constraint in generator.said.constraints[told:]:
+        refused = constraint.formula is False and 0 <= constraint.node < len(recording.nodes)
+        if refused and (op := recording.nodes[constraint.node].op) in TAKES_MORE:
+            generator.node = constraint.node
+            generator.approximate(f"vmap may take what {op} refuses of one row", "refuse")
+    generator.node = here
+
+
+def by_rows(recording: Recorder) -> Iterator[Patch]:
+    """Yields patches under which `vmap(f)` calls f once, on one slice of each mapped argument, and stacks its
+    results.
+    """
+
+    def making(original: Function) -> Function:
+        def vmap(func: Any, in_dims: Any = 0, out_dims: Any = 0, *more: Any, **options: Any) -> Any:
+            plain = original(func, in_dims, out_dims, *more, **options)  # it looks at its options first
+            is_strict = (*more, options.get("randomness", "error"))[0] == "error"
+
+            def mapped(*args: Any, **kwargs: Any) -> Any:
+                if not any(isinstance(leaf, SymbolicTensor) for leaf in pytree.tree_leaves(args)):
+                    return plain(*args, **kwargs)
+                size, dims, leaves, spec = operators.mapped_arguments(in_dims, args, func)
+                batch = dim_of(size)
+                if batch is None or not recording.certain(ge(batch, 1)):
+                    reason = "over no rows, vmap may refuse what it takes of one row"
+                    none: Formula = True if batch is None else eq(batch, 0)
+                    recording.doubt(reason, "both", none)
+                rows = [
+                    leaf if dim is None else recording.operator("row", (leaf, dim), {})
+                    for leaf, dim in zip(leaves, dims, strict=True)
+                ]
+                taken = {row.ref.id for row, dim in zip(rows, dims, strict=True) if dim is not None}
+                begin, drawn = len(recording.nodes), {*recording.generator.said.unbacked}
+                state, outs = state_of_draws(), recording.calls_with_out
+                told = recording.position.constraints
+                recording.mapping, outer = True, recording.mapping
+                try:
+                    result = func(*pytree.tree_unflatten(rows, spec), **kwargs)
+                finally:
+                    recording.mapping = outer
+                    _doubt_refusals(recording, told)
+                returned, shape = pytree.tree_flatten(result)
+                made = recording.nodes[begin:]
+                for op in sorted({node.op for node in made if _is_unlike(recording, node)}):
+                    recording.doubt(f"vmap may treat {op} otherwise than a call with one row", "both")
+                if recording.generator.said.unbacked.keys() - drawn:
+                    recording.doubt("vmap may refuse what depends on the data of a row")
+                if is_strict and (state != state_of_draws() or any(map(_draws, made))):
+                    recording.doubt("vmap may refuse random numbers, as its randomness says")
+                if outs < recording.calls_with_out:
+                    recording.doubt("vmap may refuse `out=`")
+                if _writes_rows_into_one(made, taken):
+                    recording.doubt("vmap may refuse that a row is written into a tensor that is no row")
+                places = operators.mapped_results(out_dims, shape)
+                if places is None or not all(isinstance(part, torch.Tensor) for part in returned):
+                    recording.give_up("a result of vmap that is no tensor, or out_dims that do not fit it")
+                stacked = []
+                for part, dim in zip(returned, places, strict=True):
+                    if dim is None:
+                        stacked.append(part)
+                        continue
+                    is_own = isinstance(part, SymbolicTensor) and part.owns and part.ref.id in taken
+                    stacked.append(recording.operator("stack_rows", (part, size, dim, False), {}))
+                    stacked[-1].memory.may_overlap = not is_own
+                return pytree.tree_unflatten(stacked, shape)
+
+            return mapped
+
+        return vmap
+
+    for place in operators.places_of_vmap():
+        yield Patch(*place, making, "rows are recorded")
