@@ -20,22 +20,28 @@ STATEMENTS: Final = (
     "r = r * torch.arange(r.shape[-1])", "r = r[torch.arange(r.shape[0])]", "r = r[torch.tensor([0, {k}])]",
     "r = r.gather(0, torch.zeros_like(r).long())", "r = r.chunk(2)[0]", "r = r.split({k})[-1]",
     "r = r.unbind(0)[{k}]", "r = r.new_zeros({k}) + r", "r = torch.zeros(r.shape) + r", "r = r.clone()",
-    "r = r.detach()", "r = r.norm()", "r = F.dropout(r)", "r = F.dropout(r, training=False)",
-    "r = r + torch.rand(r.shape)", "r = torch.rand_like(r)", "r = torch.bernoulli(r.sigmoid())",
-    "r = r + r.sum().item()", "r = r * len(r.tolist())", "r = r if r.sum() > 0 else -r",
-    "r = r if r.shape[0] > {k} else r * 2", "r = r[r > 0]", "r = r.nonzero().float()", "r = r.long()",
-    "r = r.half().float()", "r = r.add_(1)", "r = r.clone().add_(1)", "r[0] = 1.0",
+    "r = r.detach()", "r = r.norm()", "r = F.dropout(r, training=False)",
+    "r = r if r.shape[0] > {k} else r * 2", "r = r.half().float()", "r = r.clone().add_(1)",
+    "r = r * s.shape[0]", "r = r * {t}", "r = torch.einsum('...i,...i->...', r, r)", "r = torch.outer(r, r)",
+    "assert r.dim() < 2", "assert r.shape[0] > {k}", "r = r * r.stride(0)", "r = r.unfold(0, {k}, 1)",
+    "r = r.index_add(0, torch.tensor([0]), r[:1])", "r = r.masked_fill(r > 1, 0.0)",
+    "r = torch.where(r > 0, r, 0.0)", "r = r.to(torch.float64)", "r = r.diag()", "r = r.tril()",
+    "r = r.flip(0)", "r = r.roll(1, 0)",
+    "r = r.index_fill(0, torch.tensor({k}), 1.0)",
+)  # fmt: skip
+"""Lines of a function of `r`, which also sees a constant, `s`, and the tensors outside."""
+
+SUSPECT: Final = (
+    "r = F.dropout(r)", "r = r + torch.rand(r.shape)", "r = torch.rand_like(r)",
+    "r = torch.bernoulli(r.sigmoid())", "r = r + r.sum().item()", "r = r * len(r.tolist())",
+    "r = r if r.sum() > 0 else -r", "r = r[r > 0]", "r = r.nonzero().float()", "r = r.add_(1)", "r[0] = 1.0",
     "z = torch.zeros({k}); z.add_(r); r = z", "z = torch.zeros(r.shape); z[0] = r[0]; r = z",
     "z = r.new_zeros(r.shape); z.copy_(r); r = z", "r = torch.add(r, 1, out=torch.zeros(r.shape))",
     "r = torch.mul(r, 2, out=r.clone())", "s.add_(1)", "s[0] = 2.0", "s.add_(r)", "{t}.mul_(1)",
-    "r = r * s.shape[0]", "r = r * {t}", "r = torch.einsum('...i,...i->...', r, r)", "r = torch.outer(r, r)",
-    "assert r.dim() < 2", "assert r.shape[0] > {k}", "r = r * r.stride(0)", "r = r.as_strided((2,), (1,))",
-    "r = r.unfold(0, {k}, 1)", "r = nn.Linear({k}, 2)(r)", "r = r.index_add(0, torch.tensor([0]), r[:1])",
-    "r = r.masked_fill(r > 1, 0.0)", "r = torch.where(r > 0, r, 0.0)", "r = r.to(torch.float64)",
-    "r = r.diag()", "r = r.tril()", "r = r.flip(0)", "r = r.roll(1, 0)", "r = torch.linalg.inv(r)",
-    "r = r.index_fill(0, torch.tensor({k}), 1.0)", "r = F.one_hot(r.abs().long() * 0, {k}).float()",
+    "r = nn.Linear({k}, 2)(r)", "r = r.as_strided((2,), (1,))",
+    "r = F.one_hot(r.abs().long() * 0, {k}).float()", "r = r.long()",
 )  # fmt: skip
-"""Lines of a function of `r`, which also sees a constant, `s`, and the tensors outside."""
+"""Lines that torch refuses of a function that it transforms, or treats otherwise."""
 
 CALLS: Final = (
     "torch.vmap({f})({t})", "torch.vmap({f}, in_dims=1)({t})", "torch.vmap({f}, out_dims=-1)({t})",
@@ -63,7 +69,7 @@ def transforms(w: Writer, name: str) -> Program:
     function = w.fresh("h")
     with w.block(f"def {function}(r):"):
         for _ in range(w.rng.choice((1, 2, 2, 3, 4))):
-            text = w.rng.choice(STATEMENTS)
+            text = w.rng.choice(SUSPECT if w.rng.random() < 0.1 else STATEMENTS)
             w.used.append(text)
             for line in filled(w, text).split("; "):
                 w.emit(line)

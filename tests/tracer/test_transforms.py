@@ -303,6 +303,27 @@ def unused(x: Tensor) -> Tensor:
     return x if found is None else found.view(-1, 7)
 
 
+STORED = torch.zeros(2)
+
+
+def writes_what_is_stored(x: Tensor) -> Tensor:
+    def writing(x: Tensor) -> Tensor:
+        STORED[0] = 1.0
+        return x.sum()
+
+    return torch.func.grad(writing)(x)
+
+
+def one_number(x: Tensor) -> Tensor:
+    """Returns a gradient whose elements lie at one place."""
+    return torch.func.grad(lambda r: r.sum())(x)
+
+
+def older_gradient(x: Tensor) -> Tensor:
+    x = x.clone().requires_grad_()
+    return torch.autograd.grad(x.sum(), x)[0].add_(1)
+
+
 UNSURE: dict[str, Callable[[Tensor], Tensor]] = {
     "own gradient": lambda x: torch.func.grad(lambda r: Reshaped.apply(r).sum())(x),
     "no derivative": lambda x: torch.func.grad(lambda r: torch.nextafter(r, r).sum())(x),
@@ -311,6 +332,14 @@ UNSURE: dict[str, Callable[[Tensor], Tensor]] = {
     "captured write": lambda x: torch.func.grad(lambda r: (x.add_(1) * r).sum())(x.clone()),
     "drawn": torch.func.jacfwd(lambda x: nn.functional.dropout(x)),
     "out": torch.func.jacfwd(lambda x: torch.add(x, 1, out=torch.zeros(x.shape))),
+    "writes what is stored": writes_what_is_stored,
+    "a number is flipped": torch.func.hessian(lambda x: x.norm().flip(0).sum()),
+    "a layer of its own": torch.func.jacfwd(lambda x: nn.Linear(x.shape[1], 2)(x)),
+    "a gradient at one place": lambda x: one_number(x).add_(1),
+    "a row of gradients at one place": lambda x: torch.vmap(one_number)(x).add_(1),
+    "an older gradient at one place": older_gradient,
+    "a tangent at one place": lambda x: torch.func.jacfwd(lambda r: r * 2)(one_number(x)),
+    "a tangent of an expanded": lambda x: torch.func.jacfwd(lambda r: r * 2)(x[:1].expand(4, x.shape[1])),
     "changed after": changed_after,
     "taken twice": taken_twice,
     "not connected": not_connected,
@@ -326,6 +355,25 @@ UNSURE: dict[str, Callable[[Tensor], Tensor]] = {
 def test_what_torch_may_not_differentiate_is_not_proved(name: str) -> None:
     report = check(UNSURE[name], "x: [n, m]", replay=False)
     assert report.verdict == "unknown", report.to_text()
+
+
+@pytest.mark.parametrize("function", [torch.Tensor.long, lambda x: x.argmax(0), lambda x: x > 0])
+def test_jacobians_of_integers_are_zeros(function: Callable[[Tensor], Tensor]) -> None:
+    def program(x: Tensor) -> Tensor:
+        return torch.autograd.functional.jacobian(function, x)
+
+    expected = program(torch.ones(3, 2))
+    assert not expected.any()
+    report = check(program, "x: [n, m]", ["n >= 1", "m >= 1"], replay=False)
+    assert report.verdict != "refuted" and report.outputs[0].value.at(n=3, m=2) == expected.shape
+
+
+def test_a_jacobian_of_a_constant_is_no_error() -> None:
+    def program(x: Tensor) -> Tensor:
+        return torch.autograd.functional.jacobian(lambda r: torch.ones(3), x)
+
+    program(torch.ones(3, 2))
+    assert check(program, "x: [n, m]", ["n >= 1", "m >= 1"], replay=False).verdict != "refuted"
 
 
 ELEMENTWISE = [

@@ -75,6 +75,53 @@ def test_dropout_that_drops_nothing_is_proved(options: dict[str, Any]) -> None:
     assert check(program, "x: float32[n, 2]", ["n >= 1"], replay=False).verdict == "proved"
 
 
+LYING: dict[str, Callable[[Tensor], Any]] = {
+    "a row itself": lambda x: torch.vmap(lambda row: row, in_dims=1)(x).view(-1),
+    "a product of columns": lambda x: torch.vmap(lambda row: row * 2, in_dims=1)(x).view(-1),
+    "rows of a transposed": lambda x: torch.vmap(lambda row: row * 2)(x.t()).view(-1),
+    "a part of a row": lambda x: torch.vmap(lambda row: row[1:])(torch.cat([x, x], 1)).view(-1),
+    "an expanded row": lambda x: torch.vmap(lambda row: row.expand(2, 2))(x).view(-1),
+    "columns beside rows": lambda x: torch.vmap(torch.mul, in_dims=(1, 0))(x.t().contiguous(), x).view(-1),
+    "a constant": lambda x: torch.vmap(lambda row: torch.ones(2))(x).add_(1),
+    "what is around": lambda x: torch.vmap(lambda row: x)(x).add_(1),
+}
+"""Programs that torch refuses for the strides of what `vmap` returns."""
+
+
+@pytest.mark.parametrize("name", LYING)
+def test_results_lie_anywhere(name: str) -> None:
+    with pytest.raises(RuntimeError):
+        LYING[name](torch.ones(3, 2))
+    assert check(LYING[name], "x: float32[n, 2]", ["n >= 2"], replay=False).verdict == "unknown"
+
+
+@pytest.mark.parametrize("randomness, function", [
+    ("different", lambda row: torch.nn.Linear(2, 2)(row)),
+    ("different", lambda row: torch.zeros(2).uniform_() + row),
+    ("same", lambda row: torch.bernoulli(row.sigmoid())),
+])  # fmt: skip
+def test_some_draws_are_refused_with_any_randomness(
+    randomness: str, function: Callable[[Tensor], Any]
+) -> None:
+    def program(x: Tensor) -> Any:
+        return torch.vmap(function, randomness=randomness)(x)
+
+    with pytest.raises(RuntimeError):
+        program(torch.ones(3, 2))
+    assert check(program, "x: float32[n, 2]", ["n >= 1"], replay=False).verdict == "unknown"
+
+
+@pytest.mark.parametrize("function", [
+    lambda row: row + torch.rand(2), lambda row: torch.nn.functional.dropout(row), torch.rand_like,
+])  # fmt: skip
+def test_other_draws_are_taken(function: Callable[[Tensor], Any]) -> None:
+    def program(x: Tensor) -> Any:
+        return torch.vmap(function, randomness="different")(x)
+
+    program(torch.ones(3, 2))
+    assert check(program, "x: float32[n, 2]", ["n >= 1"], replay=False).verdict == "proved"
+
+
 # --- the tables, against torch ---------------------------------------------------------------------------
 
 NAMES = {

@@ -105,6 +105,11 @@ def rows_of_a_convolution(x: Tensor) -> Tensor:
     return torch.linalg.inv(rows[..., :3])
 
 
+def square(x: Tensor) -> Tensor:
+    """Returns a matrix that is regular for most data."""
+    return torch.outer(x, x) + torch.diag(x.exp())
+
+
 @pytest.mark.parametrize("target", [
     lambda x: torch.linalg.inv(x.expand(x.shape[0], -1)),
     lambda x: x.repeat(x.shape[0], 1).exp().inverse(),
@@ -132,6 +137,17 @@ def rows_of_a_convolution(x: Tensor) -> Tensor:
     lambda x: x.expand(len(x), -1).clone().uniform_(len(x) - 5, len(x) - 5).inverse(),
     lambda x: x.expand(len(x), -1).clone().random_(len(x), len(x) + 1).inverse(),
     lambda x: x.expand(len(x), -1).reciprocal().hypot(x).inverse(),
+    lambda x: (square(x) * torch.arange(len(x))).inverse(),
+    lambda x: (square(x) * eye(len(x)).tril(-1)).inverse(),
+    lambda x: (square(x) * (torch.arange(len(x)) > 0)[:, None]).inverse(),
+    lambda x: torch.addcmul(torch.zeros(len(x), len(x)), square(x), torch.zeros(len(x))).inverse(),
+    lambda x: square(x).index_fill(0, torch.tensor([0]), 0.0).inverse(),
+    lambda x: square(x).scatter(0, torch.zeros(1, len(x)).long(), 0.0).inverse(),
+    lambda x: square(x).select_scatter(torch.zeros(len(x)), 0, 0).inverse(),
+    lambda x: square(x)[torch.arange(len(x)) // 2].inverse(),
+    lambda x: square(x).index_select(0, torch.zeros(len(x)).long()).inverse(),
+    lambda x: square(x).gather(0, torch.zeros(len(x), len(x)).long()).inverse(),
+    lambda x: (lambda y: torch.cat([y[1:], y[-1:]]))(square(x)).inverse(),
 ])  # fmt: skip
 def test_matrices_that_are_singular_whatever_the_data(target: Callable[[Tensor], object]) -> None:
     report = check(target, "x: [n]", "n >= 3", replay=False)

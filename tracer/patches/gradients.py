@@ -27,6 +27,7 @@ from ..host.trees import pytree
 from ..recorder import Recorder
 from ..values.random import state_of_draws
 from ..values.symbolic import SymbolicTensor, can_require_grad, requires_grad
+from .vmap import is_unlike
 
 
 class _Differentiated:
@@ -127,7 +128,9 @@ class _Differentiated:
         finally:
             self.depth -= 1
         called = self.recording.nodes[first:]
-        unsure = [node.op for node in called if not is_differentiable(node)]
+        unsure = [
+            node.op for node in called if not is_differentiable(node) or is_unlike(self.recording, node)
+        ]
         if own < self.own_gradients:
             unsure = ["a function with a gradient of its own"]
         if outs < self.recording.calls_with_out:
@@ -154,11 +157,13 @@ class _Differentiated:
             several, arguments = transforms.as_tuple(inputs, "inputs", "jacobian")
 
             def checked(*args: Any) -> Any:
-                results = func(*args)
-                for result in transforms.as_tuple(results, "outputs", "jacobian")[1]:
-                    elements = number_of_elements(self.recording.generator, result.value)
+                several, results = transforms.as_tuple(func(*args), "outputs", "jacobian")
+                for result in results:
+                    elements = number_of_elements(self.recording.generator, self._value(result))
                     self.recording.require(ge(elements, 1), "the Jacobian of a result without elements")
-                return results
+                # What depends on no input by a derivative, as integers, has a Jacobian of zeros.
+                floats = [x if can_require_grad(x.dtype) else x.to(arguments[0].dtype) for x in results]
+                return tuple(floats) if several else floats[0]
 
             return torch.func.jacrev(checked, tuple(range(len(arguments))) if several else 0)(*arguments)
 

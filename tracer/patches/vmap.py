@@ -6,7 +6,7 @@ the operator does with one row; the tables below have these, and a slow test com
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import torch
@@ -26,11 +26,20 @@ from ..values.symbolic import SymbolicTensor
 
 _RANDOM: Final = DRAWING | {"rrelu"} | {name.removesuffix("_") for name in DISTRIBUTED}
 """The operators that draw numbers."""
+_REFUSED_DRAWS: Final[Mapping[str, Callable[[Node], bool]]] = {
+    "error": lambda node: True,
+    "different": lambda node: is_in_place(node.op),
+    "same": lambda node: bool(node.refs),
+}
+"""For each kind of randomness, whether `vmap` may refuse a call that draws: in place into a tensor that is no
+row, or by the numbers of a row.
+"""
 UNLIKE: Final = frozenset(
     """
-    _batch_norm_with_update _native_batch_norm_legit all allclose any as_strided_scatter batch_norm equal
-    histogramdd index_add instance_norm linalg_lstsq linalg_lu_solve linalg_solve linalg_solve_ex lu_unpack
-    native_batch_norm native_group_norm resize resize_as rrelu select_scatter to_sparse
+    _batch_norm_with_update _native_batch_norm_legit all allclose any as_strided as_strided_scatter
+    batch_norm equal histogramdd index_add instance_norm linalg_lstsq linalg_lu_solve linalg_solve
+    linalg_solve_ex lu_unpack native_batch_norm native_group_norm resize resize_as rrelu select_scatter
+    to_sparse
     """.split()
 )
 """Operators that `vmap` treats otherwise than a call with one row, at some sizes."""
@@ -53,7 +62,7 @@ TAKES_MORE: Final = frozenset(
 """Operators that refuse a row of another rank, which `vmap` may take."""
 
 
-def _is_unlike(recording: Recorder, node: Node) -> bool:
+def is_unlike(recording: Recorder, node: Node) -> bool:
     """Returns whether `vmap` may treat a call otherwise than the operator does."""
     named, op = dict(node.args), node.op.removesuffix("_")
     if op in ("batch_norm", "instance_norm"):
@@ -111,7 +120,7 @@ def by_rows(recording: Recorder) -> Iterator[Patch]:
     def making(original: Function) -> Function:
         def vmap(func: Any, in_dims: Any = 0, out_dims: Any = 0, *more: Any, **options: Any) -> Any:
             plain = original(func, in_dims, out_dims, *more, **options)  # it looks at its options first
-            is_strict = (*more, options.get("randomness", "error"))[0] == "error"
+            randomness = (*more, options.get("randomness", "error"))[0]
 
             def mapped(*args: Any, **kwargs: Any) -> Any:
                 if not any(isinstance(leaf, SymbolicTensor) for leaf in pytree.tree_leaves(args)):
@@ -138,11 +147,12 @@ def by_rows(recording: Recorder) -> Iterator[Patch]:
                     _doubt_refusals(recording, told)
                 returned, shape = pytree.tree_flatten(result)
                 made = recording.nodes[begin:]
-                for op in sorted({node.op for node in made if _is_unlike(recording, node)}):
+                for op in sorted({node.op for node in made if is_unlike(recording, node)}):
                     recording.doubt(f"vmap may treat {op} otherwise than a call with one row", "both")
                 if recording.generator.said.unbacked.keys() - drawn:
                     recording.doubt("vmap may refuse what depends on the data of a row")
-                if is_strict and (state != state_of_draws() or any(map(_draws, made))):
+                drawing = [node for node in made if _draws(node)]
+                if state != state_of_draws() or any(map(_REFUSED_DRAWS[randomness], drawing)):
                     recording.doubt("vmap may refuse random numbers, as its randomness says")
                 if outs < recording.calls_with_out:
                     recording.doubt("vmap may refuse `out=`")

@@ -64,7 +64,20 @@ _SAMPLING: Final = frozenset(
 """Operators that compute each row from rows of their operand, or fill it with one number: where there are
 more rows than before, they depend on each other.
 """
-_SHOWING: Final = frozenset("getitem unsqueeze transpose t permute mT T expand view reshape".split())
+_SHOWING: Final = frozenset(
+    """
+    getitem unsqueeze transpose t permute mT T expand view reshape roll flip diff narrow select slice
+    """.split()
+)
+_SCALING: Final = frozenset("mul div addcmul addcdiv where".split())
+"""Operators that give zeros where one of their operands has such."""
+_OVERWRITING: Final = frozenset(
+    """
+    index_fill index_copy index_put index_add scatter scatter_add scatter_reduce select_scatter slice_scatter
+    diagonal_scatter masked_scatter put fill_diagonal index_select gather take take_along_dim
+    """.split()
+)
+"""Operators that may put the same numbers into several rows, or columns."""
 _DIFFERENCES: Final = frozenset("sub cdist".split())
 """Operators whose result is singular for some sizes where their operands show one tensor: it is zero on the
 diagonal.
@@ -107,8 +120,14 @@ def _degenerate(program: Dataless, ref: int, depth: int) -> Formula:
         return type(made.get("p")) is Number
     if made.op in _DRAWN:
         return _of_one_number(made)
+    if made.op.removesuffix("_") in _OVERWRITING or (made.op == "getitem" and len(operands) > 1):
+        return True
     if made.op in _JOINING:
-        return any(_are_one(program, one, other) for one, other in combinations(operands, 2))
+        parts_of_one = [_shown(program, one) for one in operands if _is_part(program, one)]
+        pairs = (*combinations(operands, 2), *combinations(parts_of_one, 2))
+        return any(_are_one(program, one, other) for one, other in pairs)
+    if made.op in _SCALING and len(operands) > 1 and any(_has_zeros(program, one) for one in operands):
+        return True
     if made.op in _TRIANGLES:
         beyond = made.get("diagonal")
         return isinstance(beyond, int) and beyond * _TRIANGLES[made.op] > 0
@@ -164,6 +183,26 @@ def _are_one(program: Dataless, one: int, other: int) -> bool:
     a, b = program.made(one), program.made(other)
     same = a is not None and b is not None and (a.op, a.node.args, a.place) == (b.op, b.node.args, b.place)
     return one == other or same
+
+
+def _is_part(program: Dataless, ref: int) -> bool:
+    """Returns whether a tensor is a slice of another, which may overlap with others."""
+    made = program.made(ref)
+    if made is None or made.op not in ("getitem", "narrow", "slice", "roll", "flip", "diff"):
+        return False
+    index = made.get("index")
+    return not isinstance(index, int | Term)
+
+
+def _has_zeros(program: Dataless, ref: int) -> bool:
+    """Returns whether no data decide a tensor, some of whose elements may be 0."""
+    value = program.value(ref)
+    match value:
+        case Tensor(elements=Affine(start, ())):
+            return start == 0
+        case Tensor(elements=known) if known is not None:
+            return True
+    return program.made(ref) is not None and program.region(ref) is True
 
 
 def _shown(program: Dataless, ref: int) -> int:
