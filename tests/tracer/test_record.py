@@ -16,6 +16,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
+import numpy
 import pytest
 import torch
 import torch.nn.functional as F
@@ -710,3 +711,13 @@ def test_results_with_names_of_an_unknown_tensor_have_these_names() -> None:
 def test_what_names_no_device_is_not_absent(device: Any) -> None:
     """Whether it can be hashed or not; torch refuses it itself."""
     assert not is_absent(device)
+
+
+@pytest.mark.parametrize("hand_on", [
+    torch.from_dlpack, lambda x: torch.utils.dlpack.to_dlpack(x), lambda x: torch.to_dlpack(x),
+    lambda x: x.__dlpack__(), torch.Tensor.numpy, numpy.asarray,
+])  # fmt: skip
+def test_memory_that_a_tensor_does_not_have_is_not_handed_on(hand_on: Callable[[Tensor], object]) -> None:
+    """What reads there would end the process."""
+    report = check(lambda x: (hand_on(x), x)[1], "x: float32[n, 3]")
+    assert report.verdict == "unknown" and "needs the elements of a tensor" in report.to_text()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Final
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 import torch
 import torch._lowrank
@@ -27,6 +29,15 @@ make_subclass: Final = torch.Tensor._make_subclass
 """A tensor of a subclass, in the memory of another."""
 make_wrapper: Final = torch.Tensor._make_wrapper_subclass
 """A tensor of a subclass, without memory of its own."""
+_HANDING_ON: Final = ("torch", "to_dlpack"), ("torch.utils.dlpack", "to_dlpack"), *(
+    (torch._C.__name__, name) for name in ("_to_dlpack", "_to_dlpack_versioned")
+)
+HANDING_ON: Final[Mapping[tuple[str, str], Callable[..., Any]]] = {
+    (module, name): function
+    for module, name in _HANDING_ON
+    if (function := getattr(sys.modules[module], name, None)) is not None
+}
+"""By module and name, functions in C++ that hand on the memory of a tensor, without asking for its data."""
 is_of_transform: Final = torch._C._functorch.is_functorch_wrapped_tensor
 """Returns whether a tensor is the wrapper that a transform such as `vmap` puts around another."""
 torch_check: Final = torch._check

@@ -1,7 +1,8 @@
-"""Stand-ins for functions of torch that say what shapes broadcast to, without tensors.
+"""Stand-ins for functions of torch that are no operators: those that say what shapes broadcast to, and those
+that hand on the memory of a tensor.
 
-torch's own take symbolic sizes apart one by one, with a branch for each, or not at all in C++ code. The rule
-of `broadcast_shapes` states one requirement for all of them.
+torch's own find what shapes broadcast to from the sizes one by one, with a branch for each; those in C++ take
+no symbolic ones. The rule of `broadcast_shapes` states one requirement for all.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ from torch import broadcast_shapes
 from ...constraints.terms.formula import all_of, ge
 from ..bytecode.operations import hands_on
 from ..host.broadcasts import OF_TWO_SIZES, infer_size
+from ..host.tensors import HANDING_ON
 from ..recorder import Recorder
 from ..values.numbers import Size, dim_of
-from ..values.symbolic import Sizes
+from ..values.symbolic import Sizes, SymbolicTensor, without_elements
 
 
 @hands_on
@@ -48,8 +50,20 @@ def _by_rule(shapes: list[tuple[Any, ...]]) -> Sizes | None:
     return Sizes(run.operator("broadcast_shapes", tuple(shapes), {}))
 
 
+def _handing_on(plain: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a function that returns the memory of a tensor for other libraries, if it has any."""
+
+    def handed_on(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(tensor, SymbolicTensor):
+            without_elements(tensor.run, tensor)
+        return plain(tensor, *args, **kwargs)
+
+    return handed_on
+
+
 FUNCTIONS: Final[Mapping[tuple[str, str], Callable[..., Any]]] = {
     ("torch", "broadcast_shapes"): _broadcast_shapes,
     OF_TWO_SIZES: _infer_size,
+    **{place: _handing_on(plain) for place, plain in HANDING_ON.items()},
 }
-"""By module and name, the stand-ins for functions of shapes."""
+"""By module and name, the stand-ins."""

@@ -704,6 +704,11 @@ def _stored(run: Recorder, x: SymbolicTensor, value: Tensor) -> Dim:
     return run.generator.stored(value)
 
 
+def without_elements(run: Recorder, x: SymbolicTensor, **options: Any) -> Any:
+    """Ends the path where another library gets the memory of a tensor."""
+    run.give_up("NumPy, or another library, needs the elements of a tensor")
+
+
 def ask_data(run: Recorder) -> None:
     """Notes that the program asks for numbers of a tensor, which `vmap` refuses of a row."""
     if run.mapping:
@@ -905,7 +910,7 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
     "__int__": as_int,
     "__index__": index,
     "__float__": lambda run, x: float(item(run, x)),
-    "numpy": lambda run, x, **options: run.give_up("NumPy needs the elements of a tensor"),
+    "numpy": without_elements,
     "__hash__": lambda run, x: id(x),
     "__repr__": lambda run, x, **options: f"SymbolicTensor({x.value})",
     "__format__": lambda run, x, spec: f"SymbolicTensor({x.value})",
