@@ -57,6 +57,8 @@ class Recorder(Ledger, ABC):
     """The branches in calls whose paths are merged."""
     mapping = False
     """Whether a function that `vmap` maps is running."""
+    constants_drawn = 0
+    """The number of calls that filled tensors with data at random, such as those of initializers."""
     calls_with_out = 0
     """The number of calls that wrote their result into what `out=` named."""
     guessed: list[int]

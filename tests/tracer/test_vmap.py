@@ -99,6 +99,10 @@ def test_results_lie_anywhere(name: str) -> None:
     ("different", lambda row: torch.nn.Linear(2, 2)(row)),
     ("different", lambda row: torch.zeros(2).uniform_() + row),
     ("same", lambda row: torch.bernoulli(row.sigmoid())),
+    ("same", lambda row: row.clone().bernoulli_(row.sigmoid())),
+    ("same", lambda row: torch.normal(row, 1.0)),
+    ("same", lambda row: torch.multinomial(row.exp(), 1)),
+    ("same", lambda row: torch.poisson(row.exp())),
 ])  # fmt: skip
 def test_some_draws_are_refused_with_any_randomness(
     randomness: str, function: Callable[[Tensor], Any]
@@ -111,12 +115,14 @@ def test_some_draws_are_refused_with_any_randomness(
     assert check(program, "x: float32[n, 2]", ["n >= 1"], replay=False).verdict == "unknown"
 
 
+@pytest.mark.parametrize("randomness", ["same", "different"])
 @pytest.mark.parametrize("function", [
     lambda row: row + torch.rand(2), lambda row: torch.nn.functional.dropout(row), torch.rand_like,
+    lambda row: torch.nn.functional.alpha_dropout(row, training=True), lambda row: row[torch.randperm(2)],
 ])  # fmt: skip
-def test_other_draws_are_taken(function: Callable[[Tensor], Any]) -> None:
+def test_other_draws_are_taken(function: Callable[[Tensor], Any], randomness: str) -> None:
     def program(x: Tensor) -> Any:
-        return torch.vmap(function, randomness="different")(x)
+        return torch.vmap(function, randomness=randomness)(x)
 
     program(torch.ones(3, 2))
     assert check(program, "x: float32[n, 2]", ["n >= 1"], replay=False).verdict == "proved"

@@ -25,7 +25,6 @@ from ..host import transforms
 from ..host.patches import Function, Patch
 from ..host.trees import pytree
 from ..recorder import Recorder
-from ..values.random import state_of_draws
 from ..values.symbolic import SymbolicTensor, can_require_grad, requires_grad
 from .vmap import is_unlike
 
@@ -118,7 +117,7 @@ class _Differentiated:
     def level(self) -> Iterator[int]:
         """Claims, after a function has run, no more than what is known of the operators that it called."""
         first, own = len(self.recording.nodes), self.own_gradients
-        outs, state = self.recording.calls_with_out, state_of_draws()
+        outs, filled = self.recording.calls_with_out, self.recording.constants_drawn
         if not self.depth:
             self.first = first
         self.depth += 1
@@ -137,7 +136,7 @@ class _Differentiated:
             unsure = ["a call with `out=`"]
         if body.writes is not False:
             unsure = ["a write into a tensor from before"]
-        if state != state_of_draws():
+        if filled < self.recording.constants_drawn:
             unsure = ["what draws at random"]
         if unsure or self.depth > 1:
             reason = f"whether torch differentiates {unsure[0] if unsure else 'three times'} is not followed"

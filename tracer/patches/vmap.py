@@ -21,15 +21,19 @@ from ..host.patches import Function, Patch
 from ..host.trees import pytree
 from ..recorder import Recorder
 from ..values.numbers import dim_of
-from ..values.random import DRAWING, state_of_draws
+from ..values.random import DRAWING
 from ..values.symbolic import SymbolicTensor
 
 _RANDOM: Final = DRAWING | {"rrelu"} | {name.removesuffix("_") for name in DISTRIBUTED}
 """The operators that draw numbers."""
+_BY_NUMBERS: Final = frozenset(
+    "bernoulli normal multinomial poisson binomial _standard_gamma _sample_dirichlet rrelu".split()
+)
+"""Those that draw by the numbers of a tensor."""
 _REFUSED_DRAWS: Final[Mapping[str, Callable[[Node], bool]]] = {
     "error": lambda node: True,
     "different": lambda node: is_in_place(node.op),
-    "same": lambda node: bool(node.refs),
+    "same": lambda node: node.op in _BY_NUMBERS or (node.op == "bernoulli_" and len(node.refs) > 1),
 }
 """For each kind of randomness, whether `vmap` may refuse a call that draws: in place into a tensor that is no
 row, or by the numbers of a row.
@@ -137,7 +141,7 @@ def by_rows(recording: Recorder) -> Iterator[Patch]:
                 ]
                 taken = {row.ref.id for row, dim in zip(rows, dims, strict=True) if dim is not None}
                 begin, drawn = len(recording.nodes), {*recording.generator.said.unbacked}
-                state, outs = state_of_draws(), recording.calls_with_out
+                filled, outs = recording.constants_drawn, recording.calls_with_out
                 told = recording.position.constraints
                 recording.mapping, outer = True, recording.mapping
                 try:
@@ -152,7 +156,7 @@ def by_rows(recording: Recorder) -> Iterator[Patch]:
                 if recording.generator.said.unbacked.keys() - drawn:
                     recording.doubt("vmap may refuse what depends on the data of a row")
                 drawing = [node for node in made if _draws(node)]
-                if state != state_of_draws() or any(map(_REFUSED_DRAWS[randomness], drawing)):
+                if filled < recording.constants_drawn or any(map(_REFUSED_DRAWS[randomness], drawing)):
                     recording.doubt("vmap may refuse random numbers, as its randomness says")
                 if outs < recording.calls_with_out:
                     recording.doubt("vmap may refuse `out=`")

@@ -18,7 +18,7 @@ from ..host.patches import Patch, together
 from ..host.tensors import CALLS_WITH_OVERRIDES, DispatchMode, overrides_off
 from ..patches.integers import ARRAYS
 from ..values.numbers import Real, Size, returned
-from ..values.random import is_drawn
+from ..values.random import FILLING, is_drawn
 from ..values.sequences import SEVERAL, Repeated, SizeRange
 from ..values.symbolic import ABOUT_DATA, RowSizes, SymbolicTensor
 from .lowering import NUMBERS
@@ -70,6 +70,7 @@ class Mode(TorchFunctionMode):
             return self.run.call(func, args, kwargs)
         if is_drawn(func, name, args, kwargs):
             return self.run.call(func, args, kwargs)
+        self.run.constants_drawn += name in FILLING
         if self.run.followed and any(map(self.run.follows, destinations(func, args, kwargs))):
             return self.run.call(func, args, kwargs)
         if written := self.writes.written(func, args, kwargs):

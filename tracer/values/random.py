@@ -13,7 +13,6 @@ from typing import Any, Final
 import torch
 
 from ..host.surroundings import SEED
-from ..host.tensors import all_modes_off
 
 DRAWING: Final = frozenset(
     """
@@ -22,7 +21,7 @@ DRAWING: Final = frozenset(
     """.split()
 )
 _DROPPING: Final = frozenset("dropout alpha_dropout feature_dropout feature_alpha_dropout".split())
-_FILLING: Final = frozenset(
+FILLING: Final = frozenset(
     "uniform_ normal_ random_ bernoulli_ exponential_ cauchy_ log_normal_ geometric_".split()
 )
 
@@ -37,19 +36,12 @@ def is_drawn(func: Any, name: str, args: Sequence[Any], kwargs: Mapping[str, Any
     if name in _DROPPING:
         p, train = (*args[1:3], *(kwargs.get(key, default) for key, default in _DEFAULTS[len(args[1:3]) :]))
         return bool(train) and 0 < p < 1
-    if name in _FILLING and func is getattr(torch.Tensor, name):
+    if name in FILLING and func is getattr(torch.Tensor, name):
         return not isinstance(args[0], torch.nn.Parameter)
     return False
 
 
 _DEFAULTS: Final = (("p", 0.5), ("train", True))
-
-
-def state_of_draws() -> bytes:
-    """Returns the state of torch's generator, from which calls draw that really run, such as of initializers.
-    """
-    with all_modes_off():
-        return bytes(torch.get_rng_state().numpy())
 
 
 UNSEEN: Final = "writes of other code, such as NumPy, into the memory of a tensor are not followed"
