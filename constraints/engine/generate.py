@@ -796,6 +796,11 @@ class Generator:
         ref = self.contents.name_of(tensor)
         return False if ref is None or self._dataless is None else may_be_singular(self._dataless, ref)
 
+    def is_nan(self, tensor: Tensor) -> Formula:
+        self._asked = True
+        ref = self.contents.name_of(tensor)
+        return False if ref is None or self._dataless is None else self._dataless.nan(ref)
+
     def overwritten(self, ref: int, by: Iterable[int], whole: Formula) -> None:
         """These values have been written into a tensor, at some sizes over the `whole` of it."""
         if self._dataless is not None:

@@ -487,6 +487,9 @@ class Context(Protocol):
     def may_be_singular(self, tensor: Tensor) -> Formula:
         """Returns sizes at which a matrix, an argument of the call, may be singular whatever the data."""
 
+    def is_nan(self, tensor: Tensor) -> Formula:
+        """Returns sizes at which an argument of the call, or what it is made of, is NaN whatever the data."""
+
     def is_data(self, dim: Dim) -> bool:
         """Returns whether the data decide the size."""
 

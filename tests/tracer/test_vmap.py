@@ -66,6 +66,20 @@ def test_what_vmap_takes_is_not_refuted(name: str) -> None:
     assert check(mapped(name), "x: float32[n, 2]", ["n >= 1"], replay=False).verdict == "unknown"
 
 
+@pytest.mark.parametrize("join", [
+    lambda row: torch.cat([row, row]), lambda row: torch.hstack([row, row[:0]]),
+])  # fmt: skip
+def test_rows_without_elements_are_not_joined(join: Callable[[Tensor], Tensor]) -> None:
+    def program(x: Tensor) -> Tensor:
+        return torch.vmap(join, in_dims=1, out_dims=1)(x)
+
+    program(torch.ones(2, 3))
+    with pytest.raises(RuntimeError):
+        program(torch.ones(0, 3))
+    report = check(program, "x: float32[m, n]", ["n >= 1", "m >= 0"], replay=False)
+    assert report.accepts.certain.holds(n=3, m=2) and not report.accepts.certain.holds(n=3, m=0)
+
+
 @pytest.mark.parametrize("options", [{"p": 0.0}, {"training": False}])
 def test_dropout_that_drops_nothing_is_proved(options: dict[str, Any]) -> None:
     def program(x: Tensor) -> Tensor:

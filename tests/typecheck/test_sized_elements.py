@@ -155,6 +155,22 @@ def test_matrices_that_are_singular_whatever_the_data(target: Callable[[Tensor],
         assert not report.accepts.certain.holds(n=n), report.to_text()
 
 
+@pytest.mark.parametrize("target", [
+    lambda x: torch.linalg.pinv(x.std(0)), lambda x: torch.linalg.svdvals(x.var(0)),
+    lambda x: torch.svd((x - x.mean(0)) / x.std(0))[1],
+    lambda x: torch.linalg.cholesky(x.std(0) @ x.std(0).mT + eye(2)),
+    lambda x: torch.linalg.matrix_rank(x.std(0)), lambda x: torch.linalg.svd(x[1:].mean(0))[1],
+])  # fmt: skip
+def test_matrices_of_no_numbers_are_refused(target: Callable[[Tensor], object]) -> None:
+    """The deviation of a single number is NaN, and so is the mean of none."""
+    with pytest.raises(RuntimeError):
+        target(torch.rand(1, 2, 2))
+    target(torch.rand(5, 2, 2) + torch.arange(5)[:, None, None] * eye(2))
+    report = check(target, "x: [n, 2, 2]", "n >= 1", replay=False)
+    assert report.verdict == "unknown" and not report.accepts.certain.holds(n=1)
+    assert report.accepts.certain.holds(n=5)
+
+
 @pytest.mark.parametrize("target, inputs", [
     (lambda x: x.inverse(), "x: [n, n]"), (lambda x: torch.linalg.inv(x.mT * 2 + 1), "x: [b, n, n]"),
     (lambda x: torch.linalg.inv(x.expand(4, -1, -1)), "x: [n, n]"),

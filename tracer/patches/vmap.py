@@ -15,7 +15,7 @@ from ...constraints.ir.language import Tensor
 from ...constraints.ir.opnames import is_in_place
 from ...constraints.ir.program import Node, Ref
 from ...constraints.rules.random import RULES as DISTRIBUTED
-from ...constraints.terms.formula import Formula, eq, ge
+from ...constraints.terms.formula import Formula, all_of, eq, ge, negate
 from ..host import operators
 from ..host.patches import Function, Patch
 from ..host.trees import pytree
@@ -26,6 +26,7 @@ from ..values.symbolic import SymbolicTensor
 
 _RANDOM: Final = DRAWING | {"rrelu"} | {name.removesuffix("_") for name in DISTRIBUTED}
 """The operators that draw numbers."""
+_JOINING: Final = frozenset("cat concat concatenate hstack".split())
 _BY_NUMBERS: Final = frozenset(
     "bernoulli normal multinomial poisson binomial _standard_gamma _sample_dirichlet rrelu".split()
 )
@@ -103,6 +104,16 @@ def _draws(node: Node) -> bool:
     return node.op.removesuffix("_") in _RANDOM or bool(named.get("dropout_p"))
 
 
+def _doubt_joins_of_nothing(recording: Recorder, node: Node) -> None:
+    """Marks a call as approximate where it joins vectors without elements, which are no rows to `vmap`."""
+    values = [recording.values[ref.id] for ref in node.refs]
+    vectors = [value for value in values if isinstance(value, Tensor) and value.rank == 1]
+    if node.op in _JOINING and len(vectors) == len(values):
+        nothing = all_of(eq(value.shape[0], 0) for value in vectors)
+        if not recording.certain(negate(nothing)):
+            recording.doubt(f"vmap refuses {node.op} of rows without elements", "accept", nothing)
+
+
 def _doubt_refusals(recording: Recorder, told: int) -> None:
     """Marks the calls as approximate, after so many constraints, that `vmap` may take though they are refused
     for all sizes.
@@ -153,6 +164,8 @@ def by_rows(recording: Recorder) -> Iterator[Patch]:
                 made = recording.nodes[begin:]
                 for op in sorted({node.op for node in made if is_unlike(recording, node)}):
                     recording.doubt(f"vmap may treat {op} otherwise than a call with one row", "both")
+                for node in made:
+                    _doubt_joins_of_nothing(recording, node)
                 if recording.generator.said.unbacked.keys() - drawn:
                     recording.doubt("vmap may refuse what depends on the data of a row")
                 drawing = [node for node in made if _draws(node)]

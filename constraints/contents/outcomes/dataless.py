@@ -174,6 +174,10 @@ class Dataless:
         """Returns the sizes at which the value depends on no data."""
         return self._region(ref).whole
 
+    def nan(self, ref: int) -> Formula:
+        """Returns the sizes at which the value, or a number that it is made of, is NaN for all data."""
+        return self._region(ref).nan
+
     def _region(self, ref: int) -> Region:
         stack = [ref]
         while stack:

@@ -133,6 +133,13 @@ INVERTING: Final = frozenset(
     "inverse linalg_inv cholesky linalg_cholesky cholesky_inverse linalg_solve linalg_lu_factor".split()
 )
 """Operators that refuse singular matrices."""
+OF_NUMBERS: Final = frozenset(
+    """
+    cholesky linalg_cholesky svd linalg_svd linalg_svdvals linalg_eigh linalg_eigvalsh linalg_eig
+    linalg_eigvals linalg_pinv pinverse linalg_matrix_rank matrix_rank linalg_cond
+    """.split()
+)
+"""Operators that refuse matrices with NaN."""
 ASSERTING: Final = frozenset({"_assert_async", "_functional_assert_async"})
 CHANCES: Final = frozenset("multinomial bernoulli bernoulli_ binary_cross_entropy poisson".split())
 REFUSING: Final[Mapping[str, tuple[str, ...]]] = {
@@ -174,7 +181,7 @@ NORMS: Final = frozenset("linalg_matrix_norm linalg_norm norm".split())
 """Norms of matrices. Some of them are made of singular values."""
 DIVISIONS: Final = frozenset("div floor_divide remainder fmod".split())
 ASKING: Final = frozenset("pow randperm randint randint_like random".split()).union(
-    INDICES, REFUSING, POINTS, PUT, DIVISIONS
+    INDICES, REFUSING, POINTS, PUT, DIVISIONS, OF_NUMBERS
 )
 """Operators whose operands are checked."""
 
@@ -248,6 +255,9 @@ def _require_operands(c: Context, op: str, named: Named, result: Any) -> None:
         if inverts and isinstance(matrix := named.get(name), Tensor) and matrix.elements is None:
             reason = f"{op} may be given a matrix that is singular whatever the data"
             c.approximate(reason, "accept", all_of((inverts, c.may_be_singular(matrix))))
+    if op in OF_NUMBERS and isinstance(matrix := next(iter(named.values()), None), Tensor):
+        some = all_of(ge(n, 1) for n in matrix.shape if not c.at_least(n, 1))
+        c.approximate(f"{op} may be given NaN, whatever the data", "accept", all_of((some, c.is_nan(matrix))))
     for name in REFUSING.get(op, ()):
         operand = named.get(name)
         if op not in DIVISIONS or getattr(operand, "dtype", None) in WHOLE:
