@@ -50,6 +50,7 @@ PATCHED: Final = (
     torch._lowrank, sympy, symbolic_shapes, symbolic_shapes.ShapeEnv, symbolic_shapes.DimConstraints,
     HigherOrderOperator, CondOp, utils, associative_scan, torch._refs, _conversions, _meta_registrations,
     fake_impls, torch._prims_common, eager_transforms, torch.autograd.Function, forward_ad, functional,
+    torch.utils.dlpack,
 )  # fmt: skip
 """Where a check, or a program that it runs, may put something in the place of something else."""
 _UNSTABLE: Final = {"sys": {"last_value", "last_type", "last_traceback", "last_exc", "argv"}}
