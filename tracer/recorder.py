@@ -57,6 +57,10 @@ class Recorder(Ledger, ABC):
     """The branches in calls whose paths are merged."""
     mapping = False
     """Whether a function that `vmap` maps is running."""
+    rows: Any
+    """The values that differ among the rows of `vmap`, a `rows.Rows`."""
+    once = False
+    """Whether gradients were taken by calls that torch may differentiate only once, for one vector."""
     constants_drawn = 0
     """The number of calls that filled tensors with data at random, such as those of initializers."""
     calls_with_out = 0

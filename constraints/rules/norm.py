@@ -5,7 +5,8 @@ normalised.
 """
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from ..engine.generate import RuleFunction
 from ..engine.memory import is_contiguous, require_apart
@@ -182,6 +183,17 @@ def native_batch_norm_functional(
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """[n, c, *s], four times [c] -> [n, c, *s] and four times [c], the new running statistics last"""
     return *_native(c, input, weight, bias, running_mean, running_var, training), running_mean, running_var
+
+
+NORMS: Final = frozenset({"batch_norm", "instance_norm"})
+
+
+def statistics_of(named: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Returns the running mean and variance among the arguments of `batch_norm` or `instance_norm`, as these
+    are recorded: those of the ATen form in its order, under the names of the other.
+    """
+    names = ("running_mean", "running_var") if named.get("cudnn_enabled") is None else ("weight", "bias")
+    return named.get(names[0]), named.get(names[1])
 
 
 def batch_norm_of(training: bool, reserve: bool = True, statistics: bool = False) -> RuleFunction:

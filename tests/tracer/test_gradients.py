@@ -147,6 +147,48 @@ def test_each_node_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert 40 <= len(looked_at) <= len(found.system.paths[0].program.nodes)
 
 
+FIXED: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "weights of classes": lambda x, w: nn.functional.nll_loss(x, torch.zeros(len(x)).long(), weight=w * 2),
+    "weights of logits": lambda x, w: nn.functional.binary_cross_entropy_with_logits(x, x * 0, weight=w),
+    "running statistics": lambda x, w: nn.functional.batch_norm(x, w, w),
+    "statistics of instances": lambda x, w: nn.functional.instance_norm(
+        x[..., None], w, w, use_input_stats=False
+    ),
+    "a target": lambda x, w: nn.functional.soft_margin_loss(x, w.expand(x.shape)),
+}
+"""Calls that torch refuses where the second tensor requires gradients."""
+
+
+@pytest.mark.parametrize("name", FIXED)
+@pytest.mark.parametrize("requires", [True, False])
+def test_no_gradient_by_some_arguments(name: str, requires: bool) -> None:
+    weight = nn.Parameter(torch.ones(3), requires)
+
+    def program(x: Tensor) -> Tensor:
+        return FIXED[name](x, weight)
+
+    if requires:
+        with pytest.raises(RuntimeError):
+            program(torch.ones(2, 3))
+    else:
+        program(torch.ones(2, 3))
+    verdict = check(program, "x: float32[n, 3]", ["n >= 1"], replay=False).verdict
+    assert verdict == ("refuted" if requires else "proved")
+    with torch.no_grad():
+        assert check(program, "x: float32[n, 3]", ["n >= 1"], replay=False).verdict == "proved"
+
+
+def test_weights_of_classes_or_probabilities() -> None:
+    weight = nn.Parameter(torch.ones(3))
+
+    def program(x: Tensor) -> Tensor:
+        return nn.functional.cross_entropy(x, torch.zeros(len(x)).long(), weight)
+
+    with pytest.raises(RuntimeError):
+        program(torch.ones(2, 3))
+    assert check(program, "x: float32[n, 3]", ["n >= 1"], replay=False).verdict == "unknown"
+
+
 # ---- inputs of `torch.autograd.grad`
 
 

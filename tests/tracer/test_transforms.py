@@ -12,7 +12,13 @@ from torch import Tensor, nn
 
 from anyshape.constraints.ir.opnames import canonical
 from anyshape.constraints.ir.spec_text import parse_spec
-from anyshape.constraints.rules.gradients import BUT_NOT_WITH, DIFFERENTIABLE
+from anyshape.constraints.rules.gradients import (
+    BUT_NOT_WITH,
+    DIFFERENTIABLE,
+    DIFFERENTIABLE_ONCE,
+    NOT_BY,
+    PERHAPS_NOT_BY,
+)
 from anyshape.tracer.host.trees import pytree
 from anyshape.typecheck import check
 
@@ -400,6 +406,12 @@ ELEMENTWISE = [
     nn.functional.softplus,
     lambda x: x.detach() + x,
     torch.zeros_like,
+    lambda x: x.long(),
+    lambda x: x.int().float() * x,
+    lambda x: x.fmod(2),
+    lambda x: x.sigmoid().logit(),
+    lambda x: nn.functional.prelu(x, torch.ones(1)),
+    lambda x: nn.functional.binary_cross_entropy(x.sigmoid(), x.detach().sigmoid()),
 ]
 MOVING = [
     torch.t,
@@ -423,6 +435,14 @@ MOVING = [
     lambda x: x.chunk(2)[0],
     lambda x: x.index_select(0, torch.arange(len(x))),
     lambda x: x.gather(1, torch.zeros_like(x).long()[:, :1]),
+    lambda x: x.sort(-1).values,
+    lambda x: x.msort(),
+    lambda x: x.topk(1).values,
+    lambda x: x.repeat_interleave(2, 0),
+    lambda x: x.index_put((torch.zeros(1).long(),), x[:1]),
+    lambda x: x.masked_scatter(x > 0, x * 2),
+    lambda x: nn.functional.interpolate(x[None], scale_factor=2.0),
+    lambda x: torch.combinations(x[0]),
 ]
 REDUCING = [
     torch.sum,
@@ -451,7 +471,38 @@ REDUCING = [
     lambda x: nn.functional.mse_loss(x, x * 2),
     lambda x: nn.functional.linear(x, torch.ones(3, x.shape[1])),
     lambda x: nn.functional.avg_pool1d(x, 1),
+    lambda x: nn.functional.adaptive_max_pool1d(x, 1),
+    lambda x: x.median(0).values,
+    lambda x: x.kthvalue(1).values,
+    lambda x: x.cumprod(0),
+    lambda x: x.cummax(0).values,
+    lambda x: x.logcumsumexp(0),
+    lambda x: torch.var_mean(x)[0],
+    lambda x: torch.std_mean(x, 0)[1],
+    lambda x: torch.einsum("ij,ij->i", x, x),
+    lambda x: torch.einsum("ij,kj->ik", x, x),
+    lambda x: torch.cov(x),
+    lambda x: torch.trapezoid(x),
+    lambda x: torch.linalg.vecdot(x, x),
+    lambda x: torch.matrix_exp(x @ x.t()),
+    lambda x: nn.functional.cross_entropy(x, torch.zeros(len(x)).long()),
+    lambda x: nn.functional.nll_loss(x, torch.zeros(len(x)).long()),
+    lambda x: nn.functional.gaussian_nll_loss(x, x * 2, x.abs()),
 ]
+ONCE = [
+    nn.functional.dropout,
+    nn.functional.alpha_dropout,
+    torch.rand_like,
+    lambda x: torch.rand(x.shape) * x,
+    lambda x: x.sigmoid().bernoulli() * x,
+    nn.functional.hardsigmoid,
+    lambda x: nn.functional.glu(x, 0),
+    lambda x: nn.functional.huber_loss(x, x * 2),
+    lambda x: torch.cdist(x, x * 2),
+    lambda x: nn.functional.scaled_dot_product_attention(x[None], x[None], x[None]),
+    lambda x: torch.native_layer_norm(x, x.shape[1:], None, None, 1e-5)[0],
+]
+"""Functions that torch differentiates once, of one vector."""
 TRANSFORMED: dict[str, Callable[[Callable[[Tensor], Tensor]], Callable[[Tensor], Any]]] = {
     "grad": lambda f: torch.func.grad(lambda x: (f(x) ** 2).sum()),
     "grad of grad": lambda f: torch.func.grad(
@@ -463,7 +514,7 @@ TRANSFORMED: dict[str, Callable[[Callable[[Tensor], Tensor]], Callable[[Tensor],
 }
 
 
-@pytest.mark.parametrize("f", ELEMENTWISE + MOVING + REDUCING)
+@pytest.mark.parametrize("f", ELEMENTWISE + MOVING + REDUCING + ONCE)
 def test_derivatives_exist_where_it_is_said(f: Callable[[Tensor], Tensor]) -> None:
     """Compares each transform with torch where either size is 0, 1 or larger."""
 
@@ -482,6 +533,22 @@ def test_derivatives_exist_where_it_is_said(f: Callable[[Tensor], Tensor]) -> No
             if certain.holds(n=n, m=m) and not runs(target, n, m)
         ]
     assert wrong == []
+
+
+@pytest.mark.parametrize("f", ONCE)
+def test_gradients_are_taken_once(f: Callable[[Tensor], Tensor]) -> None:
+    def taken(x: Tensor) -> Tensor:
+        return torch.func.grad(lambda x: f(x).sum())(x)
+
+    def of_many(x: Tensor) -> Any:
+        results, back = torch.func.vjp(f, x)
+        return torch.vmap(back)(torch.stack([results, results]))
+
+    sizes = ["n >= 2", "m >= 2", "n % 2 == 0"]
+    taken(torch.ones(2, 3))
+    assert check(taken, "x: [n, m]", sizes, replay=False).verdict == "proved"
+    for further in (lambda x: torch.func.jacrev(f)(x), torch.func.grad(lambda x: taken(x).sum()), of_many):
+        assert check(further, "x: [n, m]", sizes, replay=False).verdict == "unknown"
 
 
 def _functions(sample: Any, op: Callable[..., Any]) -> tuple[Callable[..., Any], tuple[Tensor, ...]]:
@@ -525,6 +592,14 @@ def _differentiate(f: Callable[..., tuple[Tensor, ...]], tensors: tuple[Tensor, 
     func.grad(lambda *x: sum(y.sum() for y in gradients(*x)), every)(*tensors)
 
 
+def _differentiate_once(f: Callable[..., tuple[Tensor, ...]], tensors: tuple[Tensor, ...]) -> None:
+    """Takes gradients of one vector, as functions do and as the graph of calls does."""
+    results, back = torch.func.vjp(f, *tensors)
+    back(results)
+    leaves = [x.clone().requires_grad_() for x in tensors]
+    torch.autograd.grad(sum((y * y).sum() for y in f(*leaves)), leaves, allow_unused=True)  # type: ignore[arg-type]
+
+
 @pytest.mark.slow
 def test_the_operators_that_are_called_differentiable_are() -> None:
     """Compares the table with torch on its own samples of each operator."""
@@ -533,17 +608,18 @@ def test_the_operators_that_are_called_differentiable_are() -> None:
     compared = set()
     for info in op_db:
         name = canonical(info.name.removeprefix("nn.functional.").replace("linalg.", "linalg_"))
-        if name not in DIFFERENTIABLE or torch.float32 not in info.dtypes:
+        if name not in DIFFERENTIABLE | DIFFERENTIABLE_ONCE or torch.float32 not in info.dtypes:
             continue
+        avoided = *BUT_NOT_WITH, *NOT_BY.get(name, ()), *PERHAPS_NOT_BY.get(name, ())
         samples = list(itertools.islice(info.sample_inputs("cpu", torch.float32), 40))
         for sample in samples[:: max(1, len(samples) // 8)]:
-            if any(sample.kwargs.get(flag) for flag in BUT_NOT_WITH):
+            if any(sample.kwargs.get(flag) is not None for flag in avoided):
                 continue
             f, tensors = _functions(sample, info)
             if tensors:
-                _differentiate(f, tensors)
+                (_differentiate if name in DIFFERENTIABLE else _differentiate_once)(f, tensors)
                 compared.add(name)
-    assert len(compared) > 200
+    assert len(compared) > 250
 
 
 def test_modules_without_source_have_no_rule() -> None:

@@ -34,6 +34,7 @@ REFUSED: dict[str, Callable[[Tensor], Any]] = {
     ),
     "leaks at random": lambda row: torch.nn.functional.rrelu(row, training=True),
     "makes a layer": lambda row: torch.nn.Linear(2, 2)(row),
+    "updates statistics alone": lambda row: torch.nn.BatchNorm1d(2, affine=False)(row[None].expand(3, 2)),
     "updates statistics": lambda row: torch.nn.BatchNorm1d(2)(row[None].expand(3, 2)),
     "flips a number": lambda row: row.sum().flip(0),
     "compares": lambda row: row if torch.equal(row, row) else -row,
@@ -107,6 +108,52 @@ def test_results_lie_anywhere(name: str) -> None:
     with pytest.raises(RuntimeError):
         LYING[name](torch.ones(3, 2))
     assert check(LYING[name], "x: float32[n, 2]", ["n >= 2"], replay=False).verdict == "unknown"
+
+
+WITHIN: dict[str, Callable[[Tensor], Any]] = {
+    "a column beside the whole": lambda x: torch.vmap(lambda r: (r * x).view(-1), in_dims=1)(x),
+    "middle rows": lambda x: torch.vmap(lambda r: (r * 2).view(-1), in_dims=1)(x.expand(2, -1, -1).clone()),
+    "a row of a transposed": lambda x: torch.vmap(lambda r: (r[:, None] * x).view(-1))(x.t()),
+    "rows of columns": lambda x: torch.vmap(torch.vmap(lambda r: (r[:, None] * r).view(-1)), in_dims=2)(
+        x.expand(2, -1, -1)
+    ),
+}
+"""Programs that torch refuses for the strides of what is computed under `vmap`."""
+
+
+@pytest.mark.parametrize("name", WITHIN)
+def test_what_is_computed_under_vmap_lies_anywhere(name: str) -> None:
+    with pytest.raises(RuntimeError):
+        WITHIN[name](torch.ones(3, 3))
+    report = check(WITHIN[name], "x: float32[n, n]", ["n >= 2", "n <= 4"], replay=False)
+    assert report.verdict != "proved" and not report.accepts.certain.holds(n=3), report.to_text()
+
+
+@pytest.mark.parametrize("function", [
+    lambda row: (row[:, None] * row).view(-1), lambda row: row.repeat(2).view(1, -1),
+    lambda row: (row[:, None] * torch.ones(2, 2).t()).contiguous().view(-1),
+    lambda row: torch.vmap(lambda r: (r * row).view(2, -1))(row[:, None]).flatten(),
+])  # fmt: skip
+def test_rows_without_gaps_are_viewed(function: Callable[[Tensor], Tensor]) -> None:
+    def program(x: Tensor) -> Tensor:
+        return torch.vmap(function)(x)
+
+    program(torch.ones(3, 2))
+    report = check(program, "x: float32[n, 2]", ["n >= 1"], replay=False)
+    assert report.verdict == "proved", report.to_text()
+
+
+def test_a_row_is_a_row_the_second_time() -> None:
+    """A call that is made again gives rows again, which may not be written into what is no row."""
+
+    def program(x: Tensor) -> Any:
+        total = torch.zeros(2)
+        torch.vmap(lambda row: row * 2)(x)
+        return torch.vmap(lambda row: (total.add_(row * 2), row)[1])(x)
+
+    with pytest.raises(RuntimeError):
+        program(torch.ones(3, 2))
+    assert check(program, "x: float32[n, 2]", ["n >= 1"], replay=False).verdict == "unknown"
 
 
 @pytest.mark.parametrize("randomness, function", [

@@ -26,8 +26,10 @@ DUAL: Final = forward_ad, "make_dual"
 """The place of what gives a tensor a tangent."""
 TANGENT: Final = eager_transforms, "safe_unpack_dual"
 """The place of what takes a result and its tangent apart."""
-LEVELS: Final = (eager_transforms, "grad_increment_nesting"), (eager_transforms, "jvp_increment_nesting")
-"""The places of the contexts in which all operators of torch are transformed."""
+BACKWARDS: Final = eager_transforms, "grad_increment_nesting"
+"""The place of the context in which gradients are taken backwards."""
+FORWARDS: Final = eager_transforms, "jvp_increment_nesting"
+"""The place of that in which they are taken forwards."""
 GRADIENTS_OF_FUNCTIONAL: Final = functional, "_autograd_grad"
 """The place of the same in the older functions."""
 GRAD_TAKES_DICTS: Final = is_since(INSTALLED, (2, 13))

@@ -19,7 +19,7 @@ from torch.autograd.graph import GradientEdge
 from ...constraints.engine.lifting import number_of_elements
 from ...constraints.ir.language import Layout, Tensor
 from ...constraints.ir.program import Node
-from ...constraints.rules.gradients import BUT_NOT_WITH, DIFFERENTIABLE
+from ...constraints.rules.gradients import BUT_NOT_WITH, DIFFERENTIABLE, DIFFERENTIABLE_ONCE
 from ...constraints.terms.formula import any_of, eq, ge
 from ..host import transforms
 from ..host.patches import Function, Patch
@@ -98,10 +98,14 @@ class _Differentiated:
         def mapped(*basis: Any) -> Any:
             result = pytree.tree_map_only(torch.Tensor, stacked, function(*basis))
             if not self.depth:
+                self._doubt_calls(self.first, self._is_mapped)
                 self._doubt_what_is_empty()
             return result
 
         return mapped
+
+    def _is_mapped(self, node: Node) -> bool:
+        return is_differentiable(node) and not is_unlike(self.recording, node)
 
     def _doubt_what_is_empty(self) -> None:
         """Claims nothing for sizes at which a tensor of the function has no elements: torch refuses some
@@ -114,33 +118,39 @@ class _Differentiated:
         recording.doubt("a Jacobian where a tensor is empty is not followed", "accept", empty)
 
     @contextlib.contextmanager
-    def level(self) -> Iterator[int]:
-        """Claims, after a function has run, no more than what is known of the operators that it called."""
-        first, own = len(self.recording.nodes), self.own_gradients
-        outs, filled = self.recording.calls_with_out, self.recording.constants_drawn
+    def level(self, by_tangents: bool) -> Iterator[int]:
+        """Claims, after a function has run, no more than what is known of the operators that it called. With
+        `by_tangents` they are differentiated forwards.
+        """
+        recording = self.recording
+        first, own = len(recording.nodes), self.own_gradients
+        outs, filled = recording.calls_with_out, recording.constants_drawn
         if not self.depth:
             self.first = first
         self.depth += 1
         try:
-            with self.recording.body() as body:
+            with recording.body() as body:
                 yield 0
         finally:
             self.depth -= 1
-        called = self.recording.nodes[first:]
-        unsure = [
-            node.op for node in called if not is_differentiable(node) or is_unlike(self.recording, node)
-        ]
-        if own < self.own_gradients:
-            unsure = ["a function with a gradient of its own"]
-        if outs < self.recording.calls_with_out:
-            unsure = ["a call with `out=`"]
-        if body.writes is not False:
-            unsure = ["a write into a tensor from before"]
-        if filled < self.recording.constants_drawn:
-            unsure = ["what draws at random"]
-        if unsure or self.depth > 1:
-            reason = f"whether torch differentiates {unsure[0] if unsure else 'three times'} is not followed"
-            self.recording.doubt(reason, "accept")
+        further = by_tangents or self.depth > 0 or recording.mapping
+        recording.once = recording.once or not all(map(is_differentiable, recording.nodes[first:]))
+        reasons = {
+            "what draws at random": filled < recording.constants_drawn,
+            "a write into a tensor from before": body.writes is not False,
+            "a call with `out=`": outs < recording.calls_with_out,
+            "a function with a gradient of its own": own < self.own_gradients,
+            "three times": self.depth > 1,
+        }
+        unsure = [reason for reason, applies in reasons.items() if applies]
+        self._doubt_calls(first, is_differentiable if further else is_differentiable_once, unsure)
+
+    def _doubt_calls(self, first: int, known: Callable[[Node], bool], unsure: Sequence[str] = ()) -> None:
+        """Claims nothing for gradients through calls that are not known to have them, for the first of these
+        or of other reasons.
+        """
+        if named := [*unsure, *(node.op for node in self.recording.nodes[first:] if not known(node))]:
+            self.recording.doubt(f"whether torch differentiates {named[0]} is not followed", "accept")
 
     def jacobian(self, plain: Function) -> Function:
         """Returns the older function, by way of the newer one. It stacks what it computes for each element of
@@ -278,6 +288,13 @@ def is_differentiable(node: Node) -> bool:
     return node.op in DIFFERENTIABLE and not any(node.get(name) for name in BUT_NOT_WITH)
 
 
+def is_differentiable_once(node: Node) -> bool:
+    """Returns whether torch surely takes a gradient through a call, by any of its operands."""
+    return is_differentiable(node) or (
+        node.op in DIFFERENTIABLE_ONCE and not any(node.get(name) for name in BUT_NOT_WITH)
+    )
+
+
 def _in_place_of(function: Function, plain: Function) -> Function:
     return function
 
@@ -295,7 +312,8 @@ def of_functions(recording: Recorder) -> Iterator[Patch]:
         (transforms.TANGENT, calls.with_tangent),
         (transforms.BASIS, calls.basis),
         (transforms.MAPPED, calls.mapped),
-        *((place, calls.level) for place in transforms.LEVELS),
+        (transforms.BACKWARDS, partial(calls.level, False)),
+        (transforms.FORWARDS, partial(calls.level, True)),
     )
     for place, function in replaced:
         yield Patch(*place, partial(_in_place_of, function), "gradients are recorded by their shapes")

@@ -6,7 +6,7 @@ the operator does with one row; the tables below have these, and a slow test com
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import Any, Final
 
 import torch
@@ -14,6 +14,7 @@ import torch
 from ...constraints.ir.language import Tensor
 from ...constraints.ir.opnames import is_in_place
 from ...constraints.ir.program import Node, Ref
+from ...constraints.rules.norm import NORMS, statistics_of
 from ...constraints.rules.random import RULES as DISTRIBUTED
 from ...constraints.terms.formula import Formula, all_of, eq, ge, negate
 from ..host import operators
@@ -70,9 +71,9 @@ TAKES_MORE: Final = frozenset(
 def is_unlike(recording: Recorder, node: Node) -> bool:
     """Returns whether `vmap` may treat a call otherwise than the operator does."""
     named, op = dict(node.args), node.op.removesuffix("_")
-    if op in ("batch_norm", "instance_norm"):
+    if op in NORMS:
         training = named.get("training", named.get("use_input_stats"))
-        return training is not False and named.get("running_mean") is not None
+        return training is not False and statistics_of(named) != (None, None)
     if op in WITH_NUMBERS:
         given = named.get("input")
         value = recording.values.get(given.id) if isinstance(given, Ref) else None
@@ -84,15 +85,11 @@ def is_unlike(recording: Recorder, node: Node) -> bool:
     return op in UNLIKE
 
 
-def _writes_rows_into_one(nodes: Sequence[Node], rows: set[int]) -> bool:
+def _writes_rows_into_one(nodes: Sequence[Node], rows: Set[int]) -> bool:
     """Returns whether a call writes into a tensor that is the same for all rows what differs among them."""
-    for node in nodes:
-        used = [ref.id in rows for ref in node.refs]
-        if (is_in_place(node.op) or node.op == "setitem") and any(used) and not used[0]:
-            return True
-        if any(used):
-            rows.update(node.results)
-    return False
+    writes = (node for node in nodes if is_in_place(node.op) or node.op == "setitem")
+    used = ([ref.id in rows for ref in node.refs] for node in writes)
+    return any(any(of_rows) and not of_rows[0] for of_rows in used)
 
 
 def _draws(node: Node) -> bool:
@@ -150,7 +147,9 @@ def by_rows(recording: Recorder) -> Iterator[Patch]:
                     leaf if dim is None else recording.operator("row", (leaf, dim), {})
                     for leaf, dim in zip(leaves, dims, strict=True)
                 ]
-                taken = {row.ref.id for row, dim in zip(rows, dims, strict=True) if dim is not None}
+                for row, dim, leaf in zip(rows, dims, leaves, strict=True):
+                    if dim is not None:
+                        recording.rows.taken(row.ref.id, recording.ref(leaf).id, recording.values, dim)
                 begin, drawn = len(recording.nodes), {*recording.generator.said.unbacked}
                 filled, outs = recording.constants_drawn, recording.calls_with_out
                 told = recording.position.constraints
@@ -171,9 +170,11 @@ def by_rows(recording: Recorder) -> Iterator[Patch]:
                 drawing = [node for node in made if _draws(node)]
                 if filled < recording.constants_drawn or any(map(_REFUSED_DRAWS[randomness], drawing)):
                     recording.doubt("vmap may refuse random numbers, as its randomness says")
+                if recording.once and any(node.op == "gradient_by" for node in made):
+                    recording.doubt("vmap may refuse gradients for several vectors at once")
                 if outs < recording.calls_with_out:
                     recording.doubt("vmap may refuse `out=`")
-                if _writes_rows_into_one(made, taken):
+                if _writes_rows_into_one(made, recording.rows.differing):
                     recording.doubt("vmap may refuse that a row is written into a tensor that is no row")
                 places = operators.mapped_results(out_dims, shape)
                 if places is None or not all(isinstance(part, torch.Tensor) for part in returned):
@@ -183,9 +184,9 @@ def by_rows(recording: Recorder) -> Iterator[Patch]:
                     if dim is None:
                         stacked.append(part)
                         continue
-                    is_own = isinstance(part, SymbolicTensor) and part.owns and part.ref.id in taken
+                    differs = isinstance(part, SymbolicTensor) and part.ref.id in recording.rows.differing
                     stacked.append(recording.operator("stack_rows", (part, size, dim, False), {}))
-                    stacked[-1].memory.may_overlap = not is_own
+                    stacked[-1].memory.may_overlap = not (differs and part.owns)
                 return pytree.tree_unflatten(stacked, shape)
 
             return mapped

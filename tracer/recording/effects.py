@@ -14,6 +14,7 @@ from ...constraints.engine.generate import resolved
 from ...constraints.engine.overlap import CONVERTING, PROMOTED
 from ...constraints.ir.language import UNTRACKED, Dynamic, Layout, Tensor, Value
 from ...constraints.ir.program import Input, Node, refs
+from ...constraints.rules.norm import statistics_of
 from ...constraints.terms.formula import Formula, all_of, eq
 from ..ledger import Position
 from ..values.symbolic import StoredMemory, SymbolicTensor, Within
@@ -59,10 +60,12 @@ class CalledFunction:
         """Returns whether one of its calls updates running statistics from before it."""
         first_used = {one.id for one in inputs[self.begin.inputs :]}
         for node in nodes[self.begin.nodes :]:
+            if node.op not in _UPDATING:
+                continue
             named = dict(node.args)
-            statistics = [ref.id for ref in refs(named.get("running_mean"))]
+            statistics = [ref.id for ref in refs(statistics_of(named))]
             are_earlier = any(id < self.begin.values or id in first_used for id in statistics)
-            if are_earlier and node.op in _UPDATING and named.get(_UPDATING[node.op]) is not False:
+            if are_earlier and named.get(_UPDATING[node.op]) is not False:
                 return True
         return False
 

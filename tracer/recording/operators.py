@@ -23,6 +23,8 @@ from ...constraints.engine.generate import BadRules, RuleFailed
 from ...constraints.ir.language import UNTRACKED, Dyn, Number, Tensor, Value, tensors
 from ...constraints.ir.opnames import canonical, is_in_place
 from ...constraints.ir.program import Node, Origin, Ref
+from ...constraints.rules.gradients import NOT_BY, PERHAPS_NOT_BY
+from ...constraints.rules.norm import NORMS, statistics_of
 from ...constraints.rules.reach import POINTWISE
 from ...constraints.terms.dims import Term
 from ..bytecode.origins import caller, here
@@ -229,7 +231,7 @@ class Operators(WritingRun):
         known = self.generator.known
         key = call.key, *known.origins(call.values)
         found = known.repeated.get(key)
-        if found is not None and not self.loops.ended:
+        if found is not None and not self.loops.ended and not self.mapping:
             made = self._repeat(found, call, args)
             return self._begun(made, kwargs) if kwargs else made
         if op in listed.LISTED and (several := listed.LISTED[op](args, kwargs)) is not None:
@@ -292,6 +294,22 @@ class Operators(WritingRun):
         if not self.loops.watches:
             generator.take_for_valid()
 
+    def _require_differentiable(self, it: _Application) -> None:
+        """Requires that no argument requires gradients by which torch has none."""
+        if it.op not in _FIXED:
+            return
+        named = NOT_BY.get(it.op, ()) or PERHAPS_NOT_BY.get(it.op, ())
+        fixed = statistics_of(it.arguments) if it.op in NORMS else [*map(it.arguments.get, named)]
+        if not any(fixed) or not torch.is_grad_enabled():
+            return
+        given = [it.ids[id(x)].id for x in fixed if isinstance(x, Tensor) and id(x) in it.ids]
+        required = {self.gradients.of_value(ref) for ref in given}
+        told = f"torch has no gradient of {it.op} by its {' or '.join(named) or 'running statistics'}"
+        if True in required and it.op not in PERHAPS_NOT_BY:
+            self.generator.require(False, f"{told}, which requires one")
+        elif required - {False}:
+            self.generator.approximate(f"{told}, which may require one", "accept")
+
     def _require_memory(self, it: _Application) -> None:
         """Adds what torch requires of the memory of what is written into, or viewed as another dtype."""
         require_retyped(it.op, it.args[0] if it.args else None, it.arguments)
@@ -308,7 +326,7 @@ class Operators(WritingRun):
 
     def _keep_answer(self, it: _Application) -> None:
         """Keeps the answer for calls with the same key, where it depends on nothing else."""
-        if not self.generator.repeatable or it.counts or (slots := it.call.slots) is None:
+        if not self.generator.repeatable or it.counts or (slots := it.call.slots) is None or self.mapping:
             return
         if retyped(it.op, it.arguments) or _is_unsafe(it.func):  # it depends on the memory, or the spelling
             return
@@ -339,6 +357,9 @@ class Operators(WritingRun):
 
     def _hand_back(self, it: _Application) -> None:
         """Makes the program's result."""
+        if self.mapping and it.written is None and not is_view(it.op, it.arguments):
+            given = _referred((*it.values, *it.named.values()), it.ids)
+            it.result = self.rows.laid_out(it.op, given, it.result)
         if it.written is not None:
             it.targets = [(t, t.value) for t in leaves((it.written,)) if isinstance(t, SymbolicTensor)]
         it.lifted = self._lift(it.result, it.op, it.ids, it.results, it.written)
@@ -372,6 +393,10 @@ class Operators(WritingRun):
         node = self.nodes[it.index] = Node(it.op, arguments, tuple(it.results), it.origin)
         for target, _ in it.targets:
             self._overwrites(target, node)
+        if self.mapping:
+            made = [(ref, self.values.get(ref)) for ref in it.results]
+            given = [ref.id for ref in node.refs]
+            self.rows.computed(it.op, given, made, is_view(it.op, it.arguments))
 
     def _note_memory(self, it: _Application) -> None:
         """Notes in whose memory the result lies."""
@@ -437,10 +462,13 @@ class Operators(WritingRun):
         return lifted
 
 
+_FIXED: Final = NOT_BY.keys() | PERHAPS_NOT_BY.keys() | NORMS
+"""Operators that torch does not differentiate by some argument."""
 _STEPS: Final = (
     Operators._lower_operands,
     Operators._take_place,
     Operators._apply_rule,
+    Operators._require_differentiable,
     Operators._require_memory,
     Operators._complete_result,
     Operators._refuse,
