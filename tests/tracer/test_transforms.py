@@ -336,6 +336,9 @@ UNSURE: dict[str, Callable[[Tensor], Tensor]] = {
     "no second derivative": torch.func.hessian(lambda x: nn.functional.hardsigmoid(x).sum()),
     "third derivative": torch.func.jacrev(torch.func.hessian(lambda x: x.exp().sum())),
     "captured write": lambda x: torch.func.grad(lambda r: (x.add_(1) * r).sum())(x.clone()),
+    "drawn inside": lambda x: torch.autograd.functional.jacobian(
+        lambda r: torch.func.jacfwd(lambda q: nn.functional.dropout(q))(r), x
+    ),
     "drawn": torch.func.jacfwd(lambda x: nn.functional.dropout(x)),
     "out": torch.func.jacfwd(lambda x: torch.add(x, 1, out=torch.zeros(x.shape))),
     "writes what is stored": writes_what_is_stored,

@@ -12,7 +12,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from anyshape.tracer.patches.vmap import TAKES_MORE, UNLIKE, WITH_FORMATS, WITH_NUMBERS, WITH_TENSORS
+from anyshape.tracer.patches.vmap import (
+    OF_NO_ROWS,
+    TAKES_MORE,
+    UNLIKE,
+    WITH_FORMATS,
+    WITH_NUMBERS,
+    WITH_TENSORS,
+)
 from anyshape.typecheck import check
 
 STORED = torch.zeros(2)
@@ -189,6 +196,41 @@ def test_other_draws_are_taken(function: Callable[[Tensor], Any], randomness: st
     assert check(program, "x: float32[n, 2]", ["n >= 1"], replay=False).verdict == "proved"
 
 
+OVER_NONE: list[Callable[[Tensor], Any]] = [
+    lambda row: row * 2,
+    lambda row: row * torch.tensor(2.0),
+    lambda row: row.sum(),
+    lambda row: row.softmax(-1).sum(0),
+    lambda row: torch.nn.functional.linear(row, torch.ones(3, 3)),
+    lambda row: row @ row,
+    lambda row: row[:, None].expand(3, 2).t().unbind(0)[0],
+    lambda row: (row.new_zeros(row.shape) + row.std(0, keepdim=True)).sort().values,
+    lambda row: row.where(row > 0, row.exp()).tril(),
+    lambda row: row.amax(0, True).repeat(2).chunk(2)[0],
+    lambda row: torch.addmm(torch.ones(3), row[None], torch.ones(3, 3)).flip(0).roll(1).permute(1, 0),
+    lambda row: row.sum() * row,  # torch asks for the first number
+    lambda row: row.view(-1),
+    lambda row: row[torch.arange(2)],
+    lambda row: torch.cat([row, row]),
+    lambda row: torch.vmap(torch.exp)(row),
+    lambda row: torch.func.grad(lambda r: (r * r).sum())(row),
+    lambda row: torch.nn.functional.pad(row, (1, 1)),
+]
+"""Functions of a row `[3]`, which `vmap` may call with no rows."""
+
+
+@pytest.mark.parametrize("function", OVER_NONE)
+def test_what_is_claimed_over_no_rows_is_true(function: Callable[[Tensor], Any]) -> None:
+    def program(x: Tensor) -> Any:
+        return torch.vmap(function)(x)
+
+    runs = outcome(lambda: program(torch.ones(0, 3)))[0]
+    certain = check(program, "x: float32[n, 3]", ["n >= 0"], replay=False).accepts.certain
+    assert runs or not certain.holds(n=0)
+    if OVER_NONE.index(function) < 8:
+        assert certain.holds(n=0)
+
+
 # --- the tables, against torch ---------------------------------------------------------------------------
 
 NAMES = {
@@ -246,7 +288,27 @@ def differs(op: Any) -> bool:
     return False
 
 
-def in_a_child(op: Any) -> bool | None:
+def differs_over_none(op: Any) -> bool:
+    """Returns whether `vmap` treats some samples of an operator otherwise over no rows than over two."""
+    for sample in list(op.sample_inputs("cpu", torch.float32))[:SAMPLES]:
+        if not isinstance(sample.input, Tensor) or sample.input.layout is not torch.strided:
+            continue
+        for row in (part for one in ranks(sample.input) if one.dim() for part in (one, one[:1], one[:0])):
+
+            def function(x: Tensor, sample: Any = sample) -> Any:
+                return op.op(x, *sample.args, **sample.kwargs)
+
+            for dim in (0, row.dim()):
+                two = torch.stack([row.detach()] * 2, dim)
+                mapped = torch.vmap(function, in_dims=dim, randomness="different")
+                some = outcome(lambda mapped=mapped, two=two: mapped(two))
+                none = outcome(lambda mapped=mapped, two=two, dim=dim: mapped(two.narrow(dim, 0, 0)))
+                if some[0] != none[0] or (some[1] and none[1] and some[1][1:] != none[1][1:]):
+                    return True
+    return False
+
+
+def in_a_child(op: Any, differs: Callable[[Any], bool] = differs) -> bool | None:
     """Returns what `differs` does, in a process of its own; None where that takes too long, or crashes."""
     read, write = os.pipe()
     child = os.fork()
@@ -275,3 +337,14 @@ def test_the_tables_have_what_differs_under_vmap() -> None:
     found = {name for name, unlike in names.items() if unlike}
     assert found <= known, found - known
     assert len(found) > 30 and sum(unlike is False for unlike in names.values()) > 400
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_operators_are_treated_alike_over_no_rows() -> None:
+    from torch.testing._internal.common_methods_invocations import op_db
+
+    names = [(op.name.replace(".", "_").removeprefix("nn_functional_"), op) for op in op_db]
+    named = [(name, op) for name, op in names if name in OF_NO_ROWS]
+    assert [name for name, op in named if in_a_child(op, differs_over_none)] == []
+    assert len(named) > 130

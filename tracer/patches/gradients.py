@@ -38,6 +38,8 @@ class _Differentiated:
         """The number of the unit vectors that were asked for last."""
         self.depth = 0
         """The number of functions that are being differentiated, each inside the one before."""
+        self.one_by_one = False
+        """Whether an older Jacobian is being taken, by one unit vector after the other."""
         self.first = 0
         """The node with which the last of them, that is in no other, has begun."""
         self.freed: set[int] = set()
@@ -97,12 +99,20 @@ class _Differentiated:
 
         def mapped(*basis: Any) -> Any:
             result = pytree.tree_map_only(torch.Tensor, stacked, function(*basis))
-            if not self.depth:
+            if not self.one_by_one:
                 self._doubt_calls(self.first, self._is_mapped)
                 self._doubt_what_is_empty()
             return result
 
         return mapped
+
+    def _one_by_one(self, does: bool, function: Function, *args: Any) -> Any:
+        """Returns what a function does, which takes one unit vector after the other or does not."""
+        self.one_by_one, before = does, self.one_by_one
+        try:
+            return function(*args)
+        finally:
+            self.one_by_one = before
 
     def _is_mapped(self, node: Node) -> bool:
         return is_differentiable(node) and not is_unlike(self.recording, node)
@@ -166,7 +176,9 @@ class _Differentiated:
             several, arguments = transforms.as_tuple(inputs, "inputs", "jacobian")
 
             def checked(*args: Any) -> Any:
-                several, results = transforms.as_tuple(func(*args), "outputs", "jacobian")
+                several, results = transforms.as_tuple(
+                    self._one_by_one(False, func, *args), "outputs", "jacobian"
+                )
                 for result in results:
                     elements = number_of_elements(self.recording.generator, self._value(result))
                     self.recording.require(ge(elements, 1), "the Jacobian of a result without elements")
@@ -174,7 +186,9 @@ class _Differentiated:
                 floats = [x if can_require_grad(x.dtype) else x.to(arguments[0].dtype) for x in results]
                 return tuple(floats) if several else floats[0]
 
-            return torch.func.jacrev(checked, tuple(range(len(arguments))) if several else 0)(*arguments)
+            return self._one_by_one(
+                True, torch.func.jacrev(checked, tuple(range(len(arguments))) if several else 0), *arguments
+            )
 
         return jacobian
 

@@ -13,7 +13,7 @@ import torch
 
 from ...constraints.ir.language import Tensor
 from ...constraints.ir.opnames import is_in_place
-from ...constraints.ir.program import Node, Ref
+from ...constraints.ir.program import Node, Ref, refs
 from ...constraints.rules.norm import NORMS, statistics_of
 from ...constraints.rules.random import RULES as DISTRIBUTED
 from ...constraints.terms.formula import Formula, all_of, eq, ge, negate
@@ -66,6 +66,22 @@ TAKES_MORE: Final = frozenset(
     """.split()
 )
 """Operators that refuse a row of another rank, which `vmap` may take."""
+OF_NO_ROWS: Final = frozenset(
+    """
+    abs acos add addcdiv addcmul addmm alias all amax amin any arange argsort asin atan baddbmm bfloat16
+    bmm bool broadcast_to ceil celu chunk clamp clamp_max clamp_min clone cos cosh cumsum detach
+    diagonal diff div dot double elu eq erf exp exp2 expand expand_as expm1 eye flip float floor fmax
+    fmin frac full full_like ge gelu getitem gt half hardshrink hardsigmoid hardswish hardtanh int
+    isfinite isinf isnan le leaky_relu lerp linalg_vector_norm linear log log10 log1p log2 log_softmax
+    logical_and logical_not logical_or logical_xor logsigmoid logsumexp long lt mT matmul maximum mean
+    minimum mish mm movedim mul mv narrow ne neg new_full new_ones new_zeros norm normalize ones
+    ones_like outer permute pow rdiv reciprocal relu relu6 remainder repeat require rms_norm roll round
+    row rsqrt rsub select selu short sigmoid sign silu sin sinh slice softmax softplus softshrink
+    softsign sort split split_with_sizes sqrt square std sub sum t tan tanh tanhshrink threshold
+    transpose tril triu trunc unbind unsqueeze var where zeros zeros_like
+    """.split()
+)
+"""Operators that `vmap` treats over no rows as over some: those that take rows of rank 1 or more."""
 
 
 def is_unlike(recording: Recorder, node: Node) -> bool:
@@ -99,6 +115,17 @@ def _draws(node: Node) -> bool:
     if idle and "dropout" in node.op:
         return False
     return node.op.removesuffix("_") in _RANDOM or bool(named.get("dropout_p"))
+
+
+def _doubt_no_rows(recording: Recorder, made: Sequence[Node], none: Formula) -> None:
+    """Marks the calls as approximate where there are `none`, if `vmap` may treat one otherwise then."""
+    for node in made:
+        rows = [recording.values.get(ref.id) for ref in node.refs if ref.id in recording.rows.differing]
+        have_dims = all(isinstance(row, Tensor) and row.rank for row in rows)
+        index = dict(node.args).get("index")
+        if not have_dims or node.op not in OF_NO_ROWS or any(refs(index)):
+            reason = f"over no rows, vmap may treat {node.op} otherwise than over some"
+            return recording.doubt(reason, "both", none)
 
 
 def _doubt_joins_of_nothing(recording: Recorder, node: Node) -> None:
@@ -139,10 +166,6 @@ def by_rows(recording: Recorder) -> Iterator[Patch]:
                     return plain(*args, **kwargs)
                 size, dims, leaves, spec = operators.mapped_arguments(in_dims, args, func)
                 batch = dim_of(size)
-                if batch is None or not recording.certain(ge(batch, 1)):
-                    reason = "over no rows, vmap may refuse what it takes of one row"
-                    none: Formula = True if batch is None else eq(batch, 0)
-                    recording.doubt(reason, "both", none)
                 rows = [
                     leaf if dim is None else recording.operator("row", (leaf, dim), {})
                     for leaf, dim in zip(leaves, dims, strict=True)
@@ -161,6 +184,8 @@ def by_rows(recording: Recorder) -> Iterator[Patch]:
                     _doubt_refusals(recording, told)
                 returned, shape = pytree.tree_flatten(result)
                 made = recording.nodes[begin:]
+                if batch is None or not recording.certain(ge(batch, 1)):
+                    _doubt_no_rows(recording, made, True if batch is None else eq(batch, 0))
                 for op in sorted({node.op for node in made if is_unlike(recording, node)}):
                     recording.doubt(f"vmap may treat {op} otherwise than a call with one row", "both")
                 for node in made:
