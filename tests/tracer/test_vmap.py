@@ -215,6 +215,7 @@ OVER_NONE: list[Callable[[Tensor], Any]] = [
     lambda row: torch.vmap(torch.exp)(row),
     lambda row: torch.func.grad(lambda r: (r * r).sum())(row),
     lambda row: torch.nn.functional.pad(row, (1, 1)),
+    lambda row: row.index_fill(0, torch.tensor(5), 1.0),  # which torch only refuses of some rows
 ]
 """Functions of a row `[3]`, which `vmap` may call with no rows."""
 
@@ -225,10 +226,23 @@ def test_what_is_claimed_over_no_rows_is_true(function: Callable[[Tensor], Any])
         return torch.vmap(function)(x)
 
     runs = outcome(lambda: program(torch.ones(0, 3)))[0]
-    certain = check(program, "x: float32[n, 3]", ["n >= 0"], replay=False).accepts.certain
+    report = check(program, "x: float32[n, 3]", ["n >= 0"], replay=False)
+    certain = report.accepts.certain
     assert runs or not certain.holds(n=0)
+    assert not runs or report.verdict != "refuted"
     if OVER_NONE.index(function) < 8:
         assert certain.holds(n=0)
+
+
+def test_no_rows_make_no_chunk() -> None:
+    def program(x: Tensor) -> Any:
+        return torch.vmap(torch.exp, chunk_size=5)(x)
+
+    program(torch.ones(7, 3))
+    with pytest.raises(AssertionError):
+        program(torch.ones(0, 3))
+    certain = check(program, "x: float32[n, 3]", ["n >= 0"], replay=False).accepts.certain
+    assert certain.holds(n=7) and not certain.holds(n=0)
 
 
 # --- the tables, against torch ---------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import torch
 
-from ...constraints.ir.language import Tensor
+from ...constraints.ir.language import Direction, Tensor
 from ...constraints.ir.opnames import is_in_place
 from ...constraints.ir.program import Node, Ref, refs
 from ...constraints.rules.norm import NORMS, statistics_of
@@ -117,32 +117,45 @@ def _draws(node: Node) -> bool:
     return node.op.removesuffix("_") in _RANDOM or bool(named.get("dropout_p"))
 
 
-def _doubt_no_rows(recording: Recorder, made: Sequence[Node], none: Formula) -> None:
-    """Marks the calls as approximate where there are `none`, if `vmap` may treat one otherwise then."""
-    for node in made:
-        rows = [recording.values.get(ref.id) for ref in node.refs if ref.id in recording.rows.differing]
-        have_dims = all(isinstance(row, Tensor) and row.rank for row in rows)
-        index = dict(node.args).get("index")
-        if not have_dims or node.op not in OF_NO_ROWS or any(refs(index)):
-            reason = f"over no rows, vmap may treat {node.op} otherwise than over some"
-            return recording.doubt(reason, "both", none)
+Doubt = tuple[str, Direction, Formula]
+"""What `vmap` may do otherwise, whether it then accepts or refuses too much, and at which sizes."""
 
 
-def _doubt_joins_of_nothing(recording: Recorder, node: Node) -> None:
-    """Marks a call as approximate where it joins vectors without elements, which are no rows to `vmap`."""
+def _with_no_rows(recording: Recorder, node: Node, none: Formula) -> Iterator[Doubt]:
+    """Yields the doubt of a call that `vmap` may treat otherwise where there are no rows."""
+    rows = [recording.values.get(ref.id) for ref in node.refs if ref.id in recording.rows.differing]
+    have_dims = all(isinstance(row, Tensor) and row.rank for row in rows)
+    if none is not False and not (
+        have_dims and node.op in OF_NO_ROWS and not any(refs(dict(node.args).get("index")))
+    ):
+        yield f"over no rows, vmap may treat {node.op} otherwise than over some", "both", none
+
+
+def _joining_nothing(recording: Recorder, node: Node, none: Formula) -> Iterator[Doubt]:
+    """Yields the doubt of a call that joins vectors without elements, which are no rows to `vmap`."""
     values = [recording.values[ref.id] for ref in node.refs]
     vectors = [value for value in values if isinstance(value, Tensor) and value.rank == 1]
     if node.op in _JOINING and len(vectors) == len(values):
         nothing = all_of(eq(value.shape[0], 0) for value in vectors)
         if not recording.certain(negate(nothing)):
-            recording.doubt(f"vmap refuses {node.op} of rows without elements", "accept", nothing)
+            yield f"vmap refuses {node.op} of rows without elements", "accept", nothing
 
 
-def _doubt_refusals(recording: Recorder, told: int) -> None:
-    """Marks the calls as approximate, after so many constraints, that `vmap` may take though they are refused
-    for all sizes.
+def _treated_otherwise(recording: Recorder, node: Node, none: Formula) -> Iterator[Doubt]:
+    if is_unlike(recording, node):
+        yield f"vmap may treat {node.op} otherwise than a call with one row", "both", True
+
+
+def _doubt_calls(recording: Recorder, begin: int, told: int, none: Formula) -> None:
+    """Marks those calls as approximate, of the nodes from a number on and of so many constraints on, that
+    `vmap` may treat otherwise than the operator does with one row. There may be no rows where `none`.
     """
     generator, here = recording.generator, recording.generator.node
+    for number, node in enumerate(recording.nodes[begin:], begin):
+        for doubts in (_with_no_rows, _joining_nothing, _treated_otherwise):
+            for reason, may, where in doubts(recording, node, none):
+                generator.node = number
+                generator.approximate(reason, may, where)
     for constraint in generator.said.constraints[told:]:
         refused = constraint.formula is False and 0 <= constraint.node < len(recording.nodes)
         if refused and (op := recording.nodes[constraint.node].op) in TAKES_MORE:
@@ -160,12 +173,16 @@ def by_rows(recording: Recorder) -> Iterator[Patch]:
         def vmap(func: Any, in_dims: Any = 0, out_dims: Any = 0, *more: Any, **options: Any) -> Any:
             plain = original(func, in_dims, out_dims, *more, **options)  # it looks at its options first
             randomness = (*more, options.get("randomness", "error"))[0]
+            in_chunks = options.get("chunk_size") is not None
 
             def mapped(*args: Any, **kwargs: Any) -> Any:
                 if not any(isinstance(leaf, SymbolicTensor) for leaf in pytree.tree_leaves(args)):
                     return plain(*args, **kwargs)
                 size, dims, leaves, spec = operators.mapped_arguments(in_dims, args, func)
                 batch = dim_of(size)
+                none: Formula = True if batch is None else eq(batch, 0)
+                if batch is not None and recording.certain(ge(batch, 1)):
+                    none = False
                 rows = [
                     leaf if dim is None else recording.operator("row", (leaf, dim), {})
                     for leaf, dim in zip(leaves, dims, strict=True)
@@ -181,15 +198,11 @@ def by_rows(recording: Recorder) -> Iterator[Patch]:
                     result = func(*pytree.tree_unflatten(rows, spec), **kwargs)
                 finally:
                     recording.mapping = outer
-                    _doubt_refusals(recording, told)
+                    _doubt_calls(recording, begin, told, none)
                 returned, shape = pytree.tree_flatten(result)
                 made = recording.nodes[begin:]
-                if batch is None or not recording.certain(ge(batch, 1)):
-                    _doubt_no_rows(recording, made, True if batch is None else eq(batch, 0))
-                for op in sorted({node.op for node in made if is_unlike(recording, node)}):
-                    recording.doubt(f"vmap may treat {op} otherwise than a call with one row", "both")
-                for node in made:
-                    _doubt_joins_of_nothing(recording, node)
+                if in_chunks and none is not False:
+                    recording.doubt("vmap may make no chunk of no rows", "accept", none)
                 if recording.generator.said.unbacked.keys() - drawn:
                     recording.doubt("vmap may refuse what depends on the data of a row")
                 drawing = [node for node in made if _draws(node)]
