@@ -538,6 +538,50 @@ def test_derivatives_exist_where_it_is_said(f: Callable[[Tensor], Tensor]) -> No
     assert wrong == []
 
 
+def put(x: Tensor) -> Tensor:
+    z = torch.zeros(x.shape)
+    z[0] = x[0]
+    return z
+
+
+def added_twice(x: Tensor) -> Tensor:
+    z = x.clone()
+    z.add_(1)
+    z.sub_(x)
+    return z * z
+
+
+def written_after_use(x: Tensor) -> Tensor:
+    z = x.exp().clone()
+    y = z * z
+    z.add_(1)
+    return y
+
+
+def written_after_a_view(x: Tensor) -> Tensor:
+    z = x.clone()
+    y = z.view(-1) ** 2
+    z.add_(1)
+    return y
+
+
+def written_into_what_is_needed(x: Tensor) -> Tensor:
+    return x.exp().add_(1)
+
+
+@pytest.mark.parametrize("f, expected", [
+    (put, "proved"), (added_twice, "proved"), (lambda x: x.new_zeros(x.shape).copy_(x) ** 2, "proved"),
+    (written_after_use, "unknown"), (written_after_a_view, "unknown"),
+    (written_into_what_is_needed, "unknown"),
+])  # fmt: skip
+def test_gradients_pass_through_writes_into_new_tensors(f: Callable[[Tensor], Tensor], expected: str) -> None:
+    def taken(x: Tensor) -> Tensor:
+        return torch.func.grad(lambda x: f(x).sum())(x)
+
+    assert runs(taken, 2, 3) == (expected == "proved")
+    assert check(taken, "x: [n, m]", ["n >= 1", "m >= 1"], replay=False).verdict == expected
+
+
 @pytest.mark.parametrize("f", ONCE)
 def test_gradients_are_taken_once(f: Callable[[Tensor], Tensor]) -> None:
     def taken(x: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import torch
 from torch.autograd.graph import GradientEdge
@@ -100,7 +100,7 @@ class _Differentiated:
         def mapped(*basis: Any) -> Any:
             result = pytree.tree_map_only(torch.Tensor, stacked, function(*basis))
             if not self.one_by_one:
-                self._doubt_calls(self.first, self._is_mapped)
+                self._doubt_calls(self.recording.nodes[self.first :], self._is_mapped)
                 self._doubt_what_is_empty()
             return result
 
@@ -153,13 +153,20 @@ class _Differentiated:
             "three times": self.depth > 1,
         }
         unsure = [reason for reason, applies in reasons.items() if applies]
-        self._doubt_calls(first, is_differentiable if further else is_differentiable_once, unsure)
+        called = recording.nodes[first:]
+        if further:
+            self._doubt_calls(called, is_differentiable, unsure)
+        else:
+            puts = {*map(id, writes_into_new(called))}
+            self._doubt_calls(called, lambda node: is_differentiable_once(node) or id(node) in puts, unsure)
 
-    def _doubt_calls(self, first: int, known: Callable[[Node], bool], unsure: Sequence[str] = ()) -> None:
+    def _doubt_calls(
+        self, called: Sequence[Node], known: Callable[[Node], bool], unsure: Sequence[str] = ()
+    ) -> None:
         """Claims nothing for gradients through calls that are not known to have them, for the first of these
         or of other reasons.
         """
-        if named := [*unsure, *(node.op for node in self.recording.nodes[first:] if not known(node))]:
+        if named := [*unsure, *(node.op for node in called if not known(node))]:
             self.recording.doubt(f"whether torch differentiates {named[0]} is not followed", "accept")
 
     def jacobian(self, plain: Function) -> Function:
@@ -300,6 +307,32 @@ def _several(given: Any) -> tuple[Any, ...]:
 def is_differentiable(node: Node) -> bool:
     """Returns whether torch surely differentiates a call twice, by any of its operands."""
     return node.op in DIFFERENTIABLE and not any(node.get(name) for name in BUT_NOT_WITH)
+
+
+_MAKING: Final = frozenset(
+    "clone zeros zeros_like ones ones_like new_zeros new_ones full_like new_full".split()
+)
+"""Operators that make a tensor of its own, whose gradients do not need it."""
+_PUTTING: Final = frozenset("add_ sub_ copy_ fill_ zero_ setitem".split())
+"""Operators that write, whose gradients do not need what was there."""
+
+
+def writes_into_new(called: Iterable[Node]) -> list[Node]:
+    """Returns the calls that write into a tensor which nothing has used since it was made, but other such
+    calls: no gradient needs what was in it.
+    """
+    unused: set[int] = set()
+    found = []
+    for node in called:
+        target, *others = [ref.id for ref in node.refs] or [-1]
+        if node.op in _PUTTING and target in unused and unused.isdisjoint(others):
+            found.append(node)
+            unused.update(node.results)
+            continue
+        unused.difference_update([target, *others])
+        if node.op in _MAKING:
+            unused.update(node.results)
+    return found
 
 
 def is_differentiable_once(node: Node) -> bool:
