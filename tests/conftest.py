@@ -6,6 +6,7 @@ import gc
 import itertools
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +21,18 @@ a recurrent layer takes ten times as long on a busy machine. torch reads this wh
 settings.register_profile("repeatable", derandomize=True, database=None)
 settings.register_profile("exploring")
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks the cases as slow that a sample leaves out."""
+    seen: Counter[str] = Counter()
+    for item in items:
+        if (sampled := item.get_closest_marker("sampled")) is not None:
+            table = item.nodeid.partition("[")[0]
+            if seen[table] % sampled.args[0]:
+                item.add_marker("slow")
+            seen[table] += 1
 
 
 def pytest_collection_finish() -> None:

@@ -89,6 +89,7 @@ def runs(call: Callable[[Tensor], Any], dtype: str) -> bool:
     return True
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("op", sorted(CALLS))
 def test_dtypes_are_taken_where_there_are_kernels(op: str) -> None:
     """No call is proved to run that torch refuses, and none refused that it runs."""
@@ -133,6 +134,7 @@ SAMPLED = [
     *dtypes.operators()[::23], "nn_functional_interpolate_nearest", "special_erfcx", "lu_unpack",
     *REFUSED_ITSELF.split(),
 ]  # fmt: skip
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", [name for name in SAMPLED if name != dtypes.OTHERS])
 def test_the_rules_and_torch_agree_on_dtypes(name: str) -> None:
     wrong = [

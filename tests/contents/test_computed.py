@@ -99,6 +99,7 @@ EXACT: Final[list[Callable[[Tensor], Any]]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("target", EXACT)
 def test_indices_are_valid_exactly_up_to_a_size(target: Callable[[Tensor], Any]) -> None:
     report = check(target, "x: float32[q]", replay=False)

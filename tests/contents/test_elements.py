@@ -347,12 +347,14 @@ def test_makers(maker: Step) -> None:
     compare((maker,))
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("step", STEPS, ids=str)
 def test_steps_after_every_maker(step: Step) -> None:
     for maker in MAKERS:
         compare((maker, step))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", range(8))
 def test_chains(seed: int) -> None:
     found = [compare(chain(seed * 100 + k)) for k in range(100)]

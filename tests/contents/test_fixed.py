@@ -238,6 +238,7 @@ MISTAKES: dict[str, fixed.Law] = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("op", MISTAKES)
 def test_wrong_laws_are_found(op: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fixed, "LAWS", {**fixed.LAWS, op: MISTAKES[op]})

@@ -105,6 +105,7 @@ a slow test has all.
 """
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("target, sizes", CASES)
 def test_floats_are_valid_exactly_where_torch_takes_them(target: Program, sizes: list[int]) -> None:
     is_exact(target, sizes)

@@ -83,6 +83,7 @@ SOUND: Final[list[Program]] = [
 """Not all of these are followed, but nothing wrong is said of them."""
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("target", [
     pytest.param(target, marks=[pytest.mark.slow] * (6 <= number < 10)) for number, target in enumerate(EXACT)
 ])

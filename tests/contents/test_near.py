@@ -88,6 +88,7 @@ UNTRACKED: Final[list[Callable[..., Any]]] = [
 ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("target", UNTRACKED)
 def test_nothing_wrong_is_said_of_other_functions_of_such_positions(target: Callable[..., Any]) -> None:
     report = check(target, INPUTS, ("q <= 3000", "k <= 3000"), budget_s=5)

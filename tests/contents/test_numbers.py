@@ -47,6 +47,7 @@ NUMBERS: dict[str, tuple[Any, ...]] = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", NUMBERS)
 @pytest.mark.parametrize("name", PUTTING)
 def test_a_dtype_holds_the_number(name: str, dtype: str) -> None:

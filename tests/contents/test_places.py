@@ -265,6 +265,7 @@ WRITTEN += [written_in_a_loop, written_by_a_helper, written_in_each_iteration]
 """Programs that write between the calls that an element comes through."""
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("target", EXACT + EXTREME)
 def test_one_element_is_known_exactly(target: Callable[[Tensor], Any]) -> None:
     report = check(target, "x: float32[q]", replay=False)

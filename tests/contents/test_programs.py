@@ -526,6 +526,7 @@ ENCLOSED: list[tuple[Callable[[Tensor, Tensor], Any], bool]] = [
 LONG: Final = [1, 2, 7, 8, 9, 15, 16, 17, 31, 33, 64, 90, 91, 127, 128, 129, 200, 300]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("target, proved", ENCLOSED)
 def test_functions_of_positions_stay_within_bounds(target: Callable[..., Any], proved: bool) -> None:
     report = check(target, INPUTS, replay=False)
@@ -559,6 +560,7 @@ def agrees(report: Any, target: Callable[..., Any], accepts: str, kind: torch.dt
         assert report.accepts.holds(R=rows, q=count) == expected, (str(report.accepts), rows, count)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("target, accepts", EXACT)
 def test_exact_conditions(target: Callable[..., Any], accepts: str) -> None:
     report = check(target, INPUTS)
@@ -566,6 +568,7 @@ def test_exact_conditions(target: Callable[..., Any], accepts: str) -> None:
     agrees(report, target, accepts, torch.float32)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("target, accepts", WITHIN_FLOATS)
 def test_exact_conditions_while_floats_are(target: Callable[..., Any], accepts: str) -> None:
     report = check(target, INPUTS, ["R <= 256", "q <= 256"])

@@ -175,6 +175,7 @@ FOUND: dict[str, tuple[str, str, Sizes]] = {
 """An expression, its inputs, and the sizes at which it was judged wrongly."""
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("replay", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", FOUND)
 def test_no_verdict_is_wrong(name: str, replay: bool) -> None:

@@ -163,6 +163,7 @@ CONDITIONS = (
 BEFORE = ("x", "x[0]", "x.narrow(1, 0, 2)", "x.sum(2)", "x @ y", "x + y", "x.view(2, -1)", "x.chunk(2)[0]")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("condition", CONDITIONS)
 @given(st.sampled_from(BEFORE))
 @settings(max_examples=4, deadline=None)

@@ -117,6 +117,7 @@ def ask(row: Row) -> None:
         assert agrees(found.principal[name], value) and is_more_precise(static[name], found.principal[name])
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("row", [*Z3, *UNIFICATION], ids=str)
 def test_question(row: Row) -> None:
     ask(row)

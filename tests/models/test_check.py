@@ -41,6 +41,7 @@ def agrees(entry: Entry) -> None:
     assert disagreements(report, entry.inputs, entry, entry.accepts) == []
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("entry", ZOO, ids=by_name)
 def test_zoo(entry: Entry) -> None:
     agrees(entry)
@@ -55,6 +56,7 @@ LONG = {"diffusers_unet2d"}
 """Those that take long; `monai_unet` and `hf_vit` have what it has."""
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     "entry",
     [pytest.param(e, id=e.name, marks=() if e.name in FAST - LONG else pytest.mark.slow) for e in PACKAGES],
@@ -80,6 +82,7 @@ def test_agrees_with_eager_runs(entry: Entry) -> None:
         assert report.accepts.holds(**sizes) == (refusal is None), (sizes, refusal)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("entry", BROKEN, ids=by_name)
 def test_broken(entry: Broken) -> None:
     report = check(entry.build(), entry.inputs, entry.assume)
@@ -89,6 +92,7 @@ def test_broken(entry: Broken) -> None:
     assert any(entry.line in code for code in blamed), report.to_text()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("entry", BROKEN, ids=by_name)
 def test_repaired(entry: Broken) -> None:
     accepts = entry.accepts_repaired or always

@@ -47,11 +47,13 @@ def disagreements(entry: Entry) -> list[str]:
     return wrong
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("entry", ZOO, ids=by_name)
 def test_zoo(entry: Entry) -> None:
     assert disagreements(entry) == []
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("entry", PACKAGES, ids=by_name)
 def test_packages(entry: Entry) -> None:
     for package in entry.needs:

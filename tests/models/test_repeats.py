@@ -100,6 +100,7 @@ def both(entry: Entry) -> tuple[System, System]:
     return recorded(entry, model), without
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("entry", [ALIASES, WRITES, *ZOO], ids=lambda e: e.name)
 def test_a_model_is_recorded_alike(entry: Entry) -> None:
     kept, without = both(entry)

@@ -28,6 +28,7 @@ FEW = (
 """Operators of which one sample is judged, each with another law of layouts."""
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", FEW)
 def test_slice(name: str) -> None:
     row = judge_entry(entries()[name], Options(samples=1, points=2, layouts=True))

@@ -160,6 +160,7 @@ def test_every_family_has_a_specimen() -> None:
         assert entry in entries() and op in coverage.families()[family]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "family, mistake", [(f, m) for f in SPECIMENS for m in MISTAKES if (f, m) not in CANNOT]
 )

@@ -38,6 +38,7 @@ def default(request: pytest.FixtureRequest) -> Iterator[torch.dtype]:
     torch.set_default_dtype(before)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_dtypes_are_those_of_an_eager_run(program: Callable[[Tensor], Any], default: torch.dtype) -> None:
     report = check(program, "x: float32[n, 4]")

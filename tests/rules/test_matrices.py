@@ -257,6 +257,7 @@ CASES = [
 ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("case", FACTOR_CASES + CASES, ids=lambda case: f"{case.op}{case.args}")
 def test_matrices(case: Case) -> None:

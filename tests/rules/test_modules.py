@@ -278,6 +278,7 @@ def judge(case: Module, training: bool, rules: Rules = default_rules, count: int
     return seen[0], seen[1]
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("case", MODULES, ids=str)
 @pytest.mark.parametrize("training", [True, False], ids=["training", "evaluation"])
 def test_module(case: Module, training: bool) -> None:

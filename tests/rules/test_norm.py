@@ -159,6 +159,7 @@ ASKING = set(RULES) - {"_fused_rms_norm", "_native_batch_norm_legit_no_training"
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", sorted(ASKING))
 def test_both_answers_are_seen(name: str) -> None:
     counts = [check_case(c, rules, 24) for c in CASES if c.op == name]

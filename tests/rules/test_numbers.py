@@ -95,6 +95,7 @@ def runs(call: Callable[..., Any], *args: Any) -> bool:
     return True
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", CALLS)
 def test_a_number_of_the_program(name: str) -> None:

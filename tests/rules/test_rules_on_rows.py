@@ -159,6 +159,7 @@ def check(
                     compare(case, values, rowed, rules)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("op", sorted(REACH))
 def test_rows_agree_with_shapes(op: str) -> None:
     check(op, CASES, 1, first=op in FEW)

@@ -159,6 +159,7 @@ def name_of(program: Program) -> str:
     return getattr(program[0], "__name__", type(program[0]).__name__)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("program", PROGRAMS, ids=name_of)
 def test_programs_run_where_it_is_said(program: Program) -> None:
     assert disagreements(program) == []

@@ -92,6 +92,7 @@ def random_operand(rng: random.Random, rank: int, all_axes: bool) -> T:
     return T(" ".join(sizes), strides=" ".join(strides))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("op", CALLS)
 def test_strides_are_as_claimed(op: str) -> None:
     call, ranks, extra, count = CALLS[op]

@@ -336,6 +336,7 @@ def shapes(seed: str, number: int) -> Iterator[dict[str, tuple[int, ...]]]:
             yield {X: x, Y: y}
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("one", CALLS, ids=str)
 def test_rows_agree_with_every_rank(one: Call) -> None:
     for dims in shapes(str(one), 4):

@@ -52,6 +52,7 @@ def client(server: Running) -> Iterator[Client]:
         yield client
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("target, spec", [(halves, SPEC), (Gated(), "x: float32[b, h]"), (Gated, SPEC)])
 def test_a_service_says_what_check_says(client: Client, target: Any, spec: str) -> None:
     found, expected = client.check(target, spec), check(target, spec)

@@ -50,6 +50,7 @@ def told(found: Any) -> tuple[Any, ...]:
     return tuple(found[key] for key in ("line", "condition", "outcome", "true", "false", "on_data", "missed"))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "target, assume, outcomes",
     [

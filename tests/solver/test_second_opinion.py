@@ -84,6 +84,7 @@ AGREED: list[tuple[Callable[..., Any], str, str, str]] = [
 ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("target, inputs, assume, verdict", AGREED)
 def test_it_agrees(target: Callable[..., Any], inputs: str, assume: str, verdict: str) -> None:
     report = asked(target, inputs, assume)
@@ -282,6 +283,7 @@ def test_a_service_sends_the_question_itself(monkeypatch: pytest.MonkeyPatch, tm
 QUICK = ZOO[::12]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("entry", QUICK, ids=lambda e: e.name)
 def test_the_corpus(entry: Any) -> None:
     agrees(entry)

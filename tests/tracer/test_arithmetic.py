@@ -59,16 +59,19 @@ def of_two(expression: str, returned: str) -> Program:
 POINTS = [{"n": n, "m": m} for n in range(14) for m in (0, 1, 2, 3, 5)]
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("expression", WHOLE)
 def test_integers_are_those_of_python(expression: str) -> None:
     assert agreed(of_two(expression, "x.new_zeros(abs(k))"), POINTS) == "proved"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("expression", REFUSED)
 def test_errors_of_numbers_are_those_of_python(expression: str) -> None:
     assert agreed(of_two(expression, "x"), POINTS) in ("refined", "refuted")
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("expression", TRIED)
 def test_nothing_is_claimed_of_other_arithmetic(expression: str) -> None:
     agreed(of_two(expression, "x"), POINTS[::4], 5.0)
@@ -97,6 +100,7 @@ TAKING = (
 )  # fmt: skip
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("call", TAKING)
 @pytest.mark.parametrize("made", INDICES)
 def test_tensors_in_place_of_integers(made: str, call: str) -> None:
@@ -147,6 +151,7 @@ OF_SHAPES = (
 """Expressions over shapes as tuples, and over ranges of sizes."""
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("expression", OF_SHAPES)
 def test_shapes_and_ranges_are_those_of_python(expression: str) -> None:
     made = "abs(int(k)) if whole else len(k) if isinstance(k, (list, tuple)) else 1"

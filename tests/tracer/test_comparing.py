@@ -47,6 +47,7 @@ torch.triplet_margin_loss(x, x, x); torch._C._nn.mse_loss(x, x); torch.ops.aten.
 TEXTS = [text.strip() for text in f"{COMPARED};{SIGNATURES}".replace("\n", ";").split(";") if text.strip()]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("text", TEXTS)
 def test_the_verdict_is_that_of_eager_runs(text: str) -> None:
     source = f"def f(x):\n    n = x.shape[0]\n    return {text}\n"

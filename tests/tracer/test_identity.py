@@ -37,6 +37,7 @@ def _each(table: str) -> list[str]:
     return [call.strip() for call in table.replace("\n", ";").split(";") if call.strip()]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("call", [*_each(SAME), *_each(OTHER), *_each(SIZES)])
 def test_the_object_that_an_operator_returns(call: str) -> None:
     """The shape of the result tells the object, and a wrong answer would be a wrong shape."""
@@ -186,6 +187,7 @@ PROGRAMS = {
 }
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs(name: str) -> None:
     body = "def f(x):\n" + "\n".join(line[4:] for line in PROGRAMS[name].splitlines() if line.strip())

@@ -977,6 +977,7 @@ RANGES = [
 ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("case", RANGES, ids=lambda c: c.name)
 def test_ranges(case: Case) -> None:
     assert disagreements(case) == []
@@ -1229,6 +1230,7 @@ def two_are_left(x: Tensor) -> Tensor:
     return x[1]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("target, condition", [
     (every_second, True), (halves_while_even, True), (one_after_another, True), (narrows_what_is_left, True),
     (a_refusal_is_caught, True), (columns_are_required, "m % 2 == 0"),
@@ -2233,6 +2235,7 @@ def rows_of_data(n: int) -> Iterator[Tensor]:
         yield torch.tensor([[1.0] * count + [-1.0] * (6 - count) for count in counts])
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("target", [
     padded, padded_behind, filled, side_by_side, twice, of_every_second, narrowed_twice, one_way_or_another,
     sizes_of_ends, one_mask_twice, appended, appended_behind_others, nothing_or_places, at_most_two,
@@ -2248,6 +2251,7 @@ def test_lists_of_what_the_data_have_sized(target: Any) -> None:
             target(x)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("target", [
     each_beside_the_last, each_beside_the_next, each_beside_the_first, beside_another, most_of_some,
     most_of_others, first_kept_otherwise, stacked, padded_squares, two_masks, two_masks_that_are_appended,
@@ -2756,6 +2760,7 @@ HIDING = [
 ]
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("program", HIDING, ids=lambda p: getattr(p, "__name__", type(p).__name__))
 @pytest.mark.parametrize("columns", [4, 3])
 def test_hidden_state(program: Any, columns: int) -> None:

@@ -448,6 +448,7 @@ CASES = [
 ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_merged_ways_say_what_eager_runs_do(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     system = trace(case.make(), case.inputs, monkeypatch)

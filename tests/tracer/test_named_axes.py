@@ -221,12 +221,14 @@ def same_strides(shape: tuple[int, ...], a: tuple[int, ...], b: tuple[int, ...])
     return all(n <= 1 or s == t for n, s, t in zip(shape, a, b, strict=True))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("many", [4, pytest.param(60, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("case", [c for c in CASES if c.followed], ids=str)
 def test_agrees_with_einx(case: Case, many: int) -> None:
     assert disagreements(case, many) == []
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("case", [c for c in CASES if not c.followed], ids=str)
 def test_what_is_not_understood_is_left_open(case: Case) -> None:
     """einx itself has the word, which may fail at sizes that are no numbers: nothing is claimed then. What it

@@ -197,6 +197,7 @@ LENIENT_FOR_SOME = {"conj_physical_", "nan_to_num_", "tril_", "triu_", "fill_", 
 """Operators that look at their target for some arguments only."""
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", FEW)
 def test_the_table_is_that_of_torch(name: str) -> None:
     seen = observed(name)

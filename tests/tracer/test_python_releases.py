@@ -241,6 +241,7 @@ LOOPS = [
 ]  # fmt: skip
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("target", "verdict", "runs"), LOOPS, ids=lambda x: getattr(x, "__name__", None))
 def test_loops_have_one_verdict_in_every_release(target: Any, verdict: str, runs: str) -> None:
     judged(target, verdict, runs)

@@ -249,6 +249,7 @@ def runs(target: Callable[[Tensor], Any], *sizes: int) -> bool:
     return True
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("target, inputs", PROGRAMS, ids=lambda p: getattr(p, "__name__", ""))
 def test_transformed_programs_run_where_it_is_said(target: Callable[..., Any], inputs: str) -> None:
     report = check(target, inputs)
@@ -517,6 +518,7 @@ TRANSFORMED: dict[str, Callable[[Callable[[Tensor], Tensor]], Callable[[Tensor],
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("f", ELEMENTWISE + MOVING + REDUCING + ONCE)
 def test_derivatives_exist_where_it_is_said(f: Callable[[Tensor], Tensor]) -> None:
     """Compares each transform with torch where either size is 0, 1 or larger."""

@@ -1373,6 +1373,7 @@ def names(rows: list[tuple[Callable[..., Any], str]]) -> list[str]:
     return [getattr(target, "__name__", type(target).__name__) for target, _ in rows]
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("target, inputs", EVERYWHERE, ids=names(EVERYWHERE))
 def test_handlers_get_what_torch_raises(target: Callable[..., Any], inputs: str) -> None:
     assert differs(target, inputs, 6 if inputs != TWO else 3) == ""

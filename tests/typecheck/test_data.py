@@ -213,6 +213,7 @@ CARRIED: list[Program] = [
 ]
 
 
+@pytest.mark.sampled(3)
 @named(CARRIED)
 def test_sizes_are_followed_through_elements(program: Program) -> None:
     agrees(program)

@@ -197,6 +197,7 @@ def warmed_up() -> None:
         ask(nn.Linear(3, 4), "input: [n, 3]" if name != "migrate" else "input: [2, 3]")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_after_a_cache(question: str) -> None:
     if question == "infer":
@@ -398,6 +399,7 @@ def undone() -> Iterator[None]:
     globals().update(COUNT=0)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.usefixtures("undone")
 def test_a_planted_change_is_seen(change: str) -> None:

@@ -48,6 +48,7 @@ def comparable(report: Report) -> Report:
 ENTRIES = [entry for entry in ZOO if not entry.needs][::11]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
 def test_it_is_the_same_after_a_round_trip_and_decided_alike(entry: Any) -> None:
     model = entry.build()

@@ -71,6 +71,7 @@ def sampled(entries: Sequence[Broken | Reported]) -> list[Any]:
     ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("entry", sampled(BROKEN))
 def test_the_first_repair(entry: Broken) -> None:
     report = check(entry.build(), entry.inputs, entry.assume, repairs=True)

@@ -233,6 +233,7 @@ def runs(target: Callable[..., Any], shapes: list[tuple[int, ...]]) -> bool:
     return True
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", TARGETS)
 def test_accepted_set_is_what_eager_runs(name: str) -> None:
     target, spec = TARGETS[name]

@@ -287,6 +287,7 @@ def ran(target: Callable[[Tensor], Any], b: int, h: int) -> bool | None:
     return found
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", DISTRIBUTIONS)
 def test_distributions_check_their_arguments(name: str) -> None:
     """Each method of each: refused where eager PyTorch refuses all data, and nowhere else."""

@@ -154,6 +154,7 @@ EXACT: Final[list[Target]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("target", EXACT)
 def test_the_condition_is_exact(target: Target) -> None:
     report = check(target, "x: float32[q]", replay=False)
@@ -243,6 +244,7 @@ def _asked(index: Callable[[Tensor], Tensor]) -> tuple[Places, int, int]:
     return asked[-1]
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("index", INDICES)
 def test_elements_and_their_bounds_are_those_of_torch(index: Callable[[Tensor], Tensor]) -> None:
     places, ref, time = _asked(index)

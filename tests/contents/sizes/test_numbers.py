@@ -103,6 +103,7 @@ OF_ROWS: Final[list[Target]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("target", OF_ROWS)
 def test_what_the_data_of_rows_choose(target: Target) -> None:
     report = check(target, "x: float32[3, q]", replay=False)

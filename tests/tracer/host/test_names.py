@@ -135,6 +135,7 @@ def test_the_table_has_the_names_that_the_host_uses() -> None:
     assert whole - modules == set()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", NAMES)
 def test_the_installed_release_has_each_name(name: str) -> None:
     if name.startswith("torch."):

@@ -202,6 +202,7 @@ def exported(case: Case) -> Exported:
     return export(case.model, case.inputs, case.assume)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("given", CASES, ids=lambda c: c.name)
 def test_takes_what_eager_takes(given: Case) -> None:
     found = exported(given)
@@ -513,6 +514,7 @@ ALIKE = {
 """Slow cases that others are like: a sum, attention, max_pool1d, math.isqrt of a size."""
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     "case", [pytest.param(c, id=c.name, marks=[pytest.mark.slow] * (c.name in ALIKE)) for c in FREE]
 )
@@ -629,6 +631,7 @@ ROUNDED: dict[str, Callable[[int], Any]] = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ROUNDED)
 def test_programs_are_saved_whatever_rounds_their_sizes(name: str) -> None:
     class Rounds(nn.Module):

@@ -61,6 +61,7 @@ CASES = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", CASES)
 def test_sizes_stay_sizes(name: str) -> None:
     case = CASES[name]

@@ -210,6 +210,7 @@ def same(one: Any, other: Any) -> bool:
     )
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("model, inputs, given", SCANS, ids=lambda case: type(case).__name__)
 def test_a_loop_is_a_scan(model: nn.Module, inputs: str, given: Callable[..., Any]) -> None:
     found = export(model, inputs)
@@ -456,6 +457,7 @@ class Left(Model):
 NONE = [Counts, Grows, WritesInto, ReadsWhatItWrites, Logs, Keeps, AsksForNumbers, NothingFirst, Left]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", NONE)
 def test_other_loops_have_the_steps_of_the_example(kind: type[Model]) -> None:
     model = kind()

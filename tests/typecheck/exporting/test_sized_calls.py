@@ -148,6 +148,7 @@ def saved(program: ExportedProgram) -> ExportedProgram:
     return torch.export.load(kept)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.filterwarnings("ignore:.*length of signal")
 @pytest.mark.parametrize(
     "case", [pytest.param(c, id=c.name, marks=[pytest.mark.slow] * (c.name in SLOW)) for c in CASES]
