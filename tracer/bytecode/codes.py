@@ -129,6 +129,15 @@ def settled(code: CodeType, offset: int) -> int:
     return offset
 
 
+@per_code
+def constants(code: CodeType) -> tuple[Any, ...]:
+    """Returns the constants that a code mentions. From Python 3.14 on, an instruction holds a small integer
+    itself.
+    """
+    small = (i.argval for i in instructions(code).values() if i.opname == "LOAD_SMALL_INT")
+    return *code.co_consts, *dict.fromkeys(small)
+
+
 def codes_within(code: CodeType) -> Iterator[CodeType]:
     """Yields the codes of the functions, classes and comprehensions that are written within a code."""
     for constant in code.co_consts:

@@ -24,7 +24,7 @@ from typing import Any, Final, NamedTuple
 from torch import nn
 
 from ...constraints.terms.dims import Dim
-from ..bytecode.codes import instruction, instructions, per_code
+from ..bytecode.codes import constants, instruction, instructions, per_code
 from ..bytecode.operands import Keys, expression, searched
 from ..bytecode.origins import is_inner
 from ..host.modules import children_of
@@ -148,7 +148,7 @@ def looking_up(code: CodeType, offset: int) -> int | None:
 
 
 _WRITING: Final = frozenset(
-    "LOAD_CONST FORMAT_VALUE FORMAT_SIMPLE FORMAT_WITH_SPEC CONVERT_VALUE BUILD_STRING".split()
+    "LOAD_CONST LOAD_SMALL_INT FORMAT_VALUE FORMAT_SIMPLE FORMAT_WITH_SPEC CONVERT_VALUE BUILD_STRING".split()
 )
 
 
@@ -177,7 +177,7 @@ def _seen_by(frame: FrameType) -> Iterator[Any]:
     that they refer to.
     """
     code, globals_ = frame.f_code, frame.f_globals
-    yield code.co_consts
+    yield constants(code)
     values = [*frame.f_locals.values(), *(globals_[name] for name in code.co_names if name in globals_)]
     for value in values:
         if isinstance(value, _CONTAINERS):

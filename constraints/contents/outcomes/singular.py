@@ -185,10 +185,14 @@ def _are_one(program: Dataless, one: int, other: int) -> bool:
     return one == other or same
 
 
+_OVERLAPPING: Final = frozenset("getitem narrow slice roll flip diff".split())
+"""Operators whose results may have an element of the operand each, at another place."""
+
+
 def _is_part(program: Dataless, ref: int) -> bool:
     """Returns whether a tensor is a slice of another, which may overlap with others."""
     made = program.made(ref)
-    if made is None or made.op not in ("getitem", "narrow", "slice", "roll", "flip", "diff"):
+    if made is None or made.op not in _OVERLAPPING:
         return False
     index = made.get("index")
     return not isinstance(index, int | Term)
