@@ -90,6 +90,8 @@ EXACT: Final[list[Callable[[Tensor], Any]]] = [
     lambda x: torch.ones((arange(n(x)).half() * 2).long().tolist()),
     lambda x: torch.empty(arange(n(x)).byte().long().tolist()),
     lambda x: torch.zeros((arange(n(x)).flip(0) - 2).tolist()),
+    lambda x: torch.zeros(torch.full((n(x) - 1,), -3).tolist()),
+    lambda x: torch.zeros((arange(n(x) - 1, -1, -1).diff().half() * 3).long().tolist()),
     lambda x: torch.zeros((arange(n(x)) % 1).tolist()),
     lambda x: torch.zeros(arange(n(x)).flip(0).tolist()),
     lambda x: torch.zeros((arange(n(x)).flip(0) % 12).short().long().tolist()),

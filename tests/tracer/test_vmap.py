@@ -234,6 +234,19 @@ def test_what_is_claimed_over_no_rows_is_true(function: Callable[[Tensor], Any])
         assert certain.holds(n=0)
 
 
+@pytest.mark.parametrize("function, shape", [
+    (lambda row: row.long().softmax(-1), (4, 0)),  # no kernel says that it takes no integers
+    (lambda row: row.split(4)[-1].index_fill(0, torch.tensor(1), 1.0), (0, 0)),  # nor that 1 is no index
+])  # fmt: skip
+def test_no_kernel_refuses_no_rows(function: Callable[[Tensor], Any], shape: tuple[int, int]) -> None:
+    def program(x: Tensor) -> Any:
+        return torch.vmap(function, in_dims=1, out_dims=1)(x)
+
+    assert program(torch.ones(shape)).shape == shape
+    report = check(program, "x: float32[m, n]", ["n >= 0", "m >= 0"], replay=False)
+    assert report.verdict == "unknown"
+
+
 def test_no_rows_make_no_chunk() -> None:
     def program(x: Tensor) -> Any:
         return torch.vmap(torch.exp, chunk_size=5)(x)

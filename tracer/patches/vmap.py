@@ -16,7 +16,7 @@ from ...constraints.ir.opnames import is_in_place
 from ...constraints.ir.program import Node, Ref, refs
 from ...constraints.rules.norm import NORMS, statistics_of
 from ...constraints.rules.random import RULES as DISTRIBUTED
-from ...constraints.terms.formula import Formula, all_of, eq, ge, negate
+from ...constraints.terms.formula import Formula, all_of, eq, negate
 from ..host import operators
 from ..host.patches import Function, Patch
 from ..host.trees import pytree
@@ -121,17 +121,17 @@ Doubt = tuple[str, Direction, Formula]
 """What `vmap` may do otherwise, whether it then accepts or refuses too much, and at which sizes."""
 
 
-def _with_no_rows(recording: Recorder, node: Node, none: Formula) -> Iterator[Doubt]:
+def _with_no_rows(recording: Recorder, node: Node, none: bool) -> Iterator[Doubt]:
     """Yields the doubt of a call that `vmap` may treat otherwise where there are no rows."""
     rows = [recording.values.get(ref.id) for ref in node.refs if ref.id in recording.rows.differing]
     have_dims = all(isinstance(row, Tensor) and row.rank for row in rows)
-    if none is not False and not (
+    if none and not (
         have_dims and node.op in OF_NO_ROWS and not any(refs(dict(node.args).get("index")))
     ):
-        yield f"over no rows, vmap may treat {node.op} otherwise than over some", "both", none
+        yield f"over no rows, vmap may treat {node.op} otherwise than over some", "both", True
 
 
-def _joining_nothing(recording: Recorder, node: Node, none: Formula) -> Iterator[Doubt]:
+def _joining_nothing(recording: Recorder, node: Node, none: bool) -> Iterator[Doubt]:
     """Yields the doubt of a call that joins vectors without elements, which are no rows to `vmap`."""
     values = [recording.values[ref.id] for ref in node.refs]
     vectors = [value for value in values if isinstance(value, Tensor) and value.rank == 1]
@@ -141,27 +141,33 @@ def _joining_nothing(recording: Recorder, node: Node, none: Formula) -> Iterator
             yield f"vmap refuses {node.op} of rows without elements", "accept", nothing
 
 
-def _treated_otherwise(recording: Recorder, node: Node, none: Formula) -> Iterator[Doubt]:
+def _treated_otherwise(recording: Recorder, node: Node, none: bool) -> Iterator[Doubt]:
     if is_unlike(recording, node):
         yield f"vmap may treat {node.op} otherwise than a call with one row", "both", True
 
 
-def _doubt_calls(recording: Recorder, begin: int, told: int, none: Formula) -> None:
+def _doubt_calls(recording: Recorder, begin: int, told: int, none: bool) -> bool:
     """Marks those calls as approximate, of the nodes from a number on and of so many constraints on, that
-    `vmap` may treat otherwise than the operator does with one row. There may be no rows where `none`.
+    `vmap` may treat otherwise than the operator does with one row. Returns whether there are any. With `none`
+    there are no rows, so that no kernel runs which would refuse a call.
     """
     generator, here = recording.generator, recording.generator.node
+    before = len(generator.said.notes)
     for number, node in enumerate(recording.nodes[begin:], begin):
         for doubts in (_with_no_rows, _joining_nothing, _treated_otherwise):
             for reason, may, where in doubts(recording, node, none):
                 generator.node = number
                 generator.approximate(reason, may, where)
     for constraint in generator.said.constraints[told:]:
-        refused = constraint.formula is False and 0 <= constraint.node < len(recording.nodes)
-        if refused and (op := recording.nodes[constraint.node].op) in TAKES_MORE:
-            generator.node = constraint.node
+        if not 0 <= constraint.node < len(recording.nodes):
+            continue
+        op, generator.node = recording.nodes[constraint.node].op, constraint.node
+        if none:
+            generator.approximate(f"over no rows, vmap may take what {op} refuses of some", "refuse")
+        elif constraint.formula is False and op in TAKES_MORE:
             generator.approximate(f"vmap may take what {op} refuses of one row", "refuse")
     generator.node = here
+    return len(generator.said.notes) > before
 
 
 def by_rows(recording: Recorder) -> Iterator[Patch]:
@@ -180,9 +186,7 @@ def by_rows(recording: Recorder) -> Iterator[Patch]:
                     return plain(*args, **kwargs)
                 size, dims, leaves, spec = operators.mapped_arguments(in_dims, args, func)
                 batch = dim_of(size)
-                none: Formula = True if batch is None else eq(batch, 0)
-                if batch is not None and recording.certain(ge(batch, 1)):
-                    none = False
+                none = batch is None or recording.truth(eq(batch, 0))
                 rows = [
                     leaf if dim is None else recording.operator("row", (leaf, dim), {})
                     for leaf, dim in zip(leaves, dims, strict=True)
@@ -198,11 +202,13 @@ def by_rows(recording: Recorder) -> Iterator[Patch]:
                     result = func(*pytree.tree_unflatten(rows, spec), **kwargs)
                 finally:
                     recording.mapping = outer
-                    _doubt_calls(recording, begin, told, none)
+                    in_doubt = _doubt_calls(recording, begin, told, none)
+                if in_doubt and none:
+                    recording.give_up("over no rows, vmap may treat calls otherwise than over some")
                 returned, shape = pytree.tree_flatten(result)
                 made = recording.nodes[begin:]
-                if in_chunks and none is not False:
-                    recording.doubt("vmap may make no chunk of no rows", "accept", none)
+                if in_chunks and none:
+                    recording.doubt("vmap may make no chunk of no rows")
                 if recording.generator.said.unbacked.keys() - drawn:
                     recording.doubt("vmap may refuse what depends on the data of a row")
                 drawing = [node for node in made if _draws(node)]

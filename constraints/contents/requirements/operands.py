@@ -487,6 +487,7 @@ def _require_strides(c: Context, sizes: Tensor) -> None:
     if fits is None:
         fits, by_data = c.needed(sizes, 0, None, sizes=True) or (None, False)
     if fits is not None:
+        fits = any_of((fits, eq(sizes.shape[0], 0)))  # a number has no strides
         c.require(fits, "64 bits do not hold the strides of a tensor of so many sizes", by_data=by_data)
         return
     pieces = pieces_of(of(sizes), sizes.shape)
