@@ -58,7 +58,7 @@ class Recorder(Ledger, ABC):
     mapping = False
     """Whether a function that `vmap` maps is running."""
     rows: Any
-    """The values that differ among the rows of `vmap`, a `rows.Rows`."""
+    """The values that differ among the rows of `vmap`, a `rows.MappedRows`."""
     once = False
     """Whether gradients were taken by calls that torch may differentiate only once, for one vector."""
     constants_drawn = 0

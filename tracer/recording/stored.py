@@ -15,7 +15,7 @@ from ...constraints.ir.program import Ref
 from ..host.tensors import all_modes_off, is_fake, is_of_transform, overrides_off, storage_id
 from ..summaries.plans import Site, Written
 from ..values.real_tensors import is_identity, number_of_true, value_of, with_numbers
-from ..values.rows import Rows
+from ..values.rows import MappedRows
 from ..values.symbolic import Memory, StoredMemory, SymbolicTensor
 from .decisions import Decisions
 from .fallback import leaves
@@ -33,7 +33,7 @@ class RealTensors(Decisions):
         self.overwritten: dict[int, tuple[torch.Tensor, SymbolicTensor]] = {}
         """Real tensors that the program has written into, each with its present stand-in, by identity."""
         self.gradients = Gradients(self)
-        self.rows = Rows()
+        self.rows = MappedRows()
         self.followed: set[int] = set()
         """The memories of real tensors whose elements were noted, as `_placed` names them."""
         self._copies: list[tuple[torch.Tensor, torch.Tensor]] = []

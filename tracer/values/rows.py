@@ -1,4 +1,4 @@
-"""The tensors of which `vmap` has one for each row, and where these lie in memory.
+"""The tensors that differ among the rows of `vmap`, and where they lie in memory.
 
 A function under `vmap` runs once, with all rows side by side: a kernel is given tensors with one more dim,
 in front if the arguments are mapped along their first, and chooses the layout of its result by all their
@@ -19,7 +19,7 @@ _CONTIGUOUS: Final = Layout.CONTIGUOUS
 _SPARSE: Final = Layout.COO, Layout.COALESCED, Layout.CSR
 
 
-class Rows:
+class MappedRows:
     """The values of a run that differ among rows, by reference."""
 
     def __init__(self) -> None:
