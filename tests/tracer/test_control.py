@@ -273,6 +273,9 @@ APART = {
     "writes into a constant": lambda x: with_constant(x, lambda made, x: made.add_(1)),
     "writes an element of a constant": lambda x: with_constant(x, lambda made, x: made.__setitem__(0, 1.0)),
     "writes data into a constant": lambda x: with_constant(x, lambda made, x: made.add_(x.sum())),
+    "counts without weights": lambda x: torch.cond(
+        x.sum() > 0, torch.nn.BatchNorm1d(2, affine=False), lambda x: x + 1, (x,)
+    ),
     "counts a batch": lambda x: torch.cond(x.sum() > 0, torch.nn.BatchNorm1d(2), lambda x: x + 1, (x,)),
 }
 """Programs over `x: float32[n, 2]`: a function returns memory of another tensor, or writes into it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import torch
@@ -56,9 +56,14 @@ class CalledFunction:
         if self.around is not None:
             self.around.makes(given, result)
 
-    def updates(self, nodes: Sequence[Node], inputs: Sequence[Input]) -> bool:
-        """Returns whether one of its calls updates running statistics from before it."""
+    def updates(
+        self, nodes: Sequence[Node], inputs: Sequence[Input], real: Mapping[int, torch.Tensor]
+    ) -> bool:
+        """Returns whether one of its calls updates running statistics from before it. The tensors with data
+        are given by reference.
+        """
         first_used = {one.id for one in inputs[self.begin.inputs :]}
+        first_used -= {id for id, tensor in real.items() if memory_of_real(tensor) in self._own}
         for node in nodes[self.begin.nodes :]:
             if node.op not in _UPDATING:
                 continue
@@ -171,7 +176,8 @@ class WritingRun(Lowering):
             yield body
         finally:
             self.inside = body.around
-        if body.updates(self.nodes, self.inputs):
+        real = {ref.id: tensor for tensor, _, ref in self.real.values()}
+        if body.updates(self.nodes, self.inputs, real):
             body.writes = True
 
     def _has_written(self, op: str, written: SymbolicTensor, before: Any) -> None:
