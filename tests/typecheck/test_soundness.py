@@ -621,7 +621,7 @@ PROGRAMS: list[tuple[Callable[..., Any], str, int]] = [
 APPROXIMATE = (
     written_positions, text_of_a_size, text_of_a_refusal, text_that_is_kept, text_beside_an_assertion,
     times_a_quotient, text_that_is_caught, text_that_a_caller_catches, text_that_is_caught_in_a_loop,
-    written_under_a_grid, written_under_what_is_broadcast, written_pieces,
+    written_under_a_grid, written_under_what_is_broadcast, written_pieces, overwritten_key,
 )  # fmt: skip
 """Programs with a finding `approximate`: elements written one by one are not followed, nor are texts, nor is
 which of two floats is greater that are one but for rounding.

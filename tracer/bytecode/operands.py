@@ -15,13 +15,17 @@ from collections.abc import Callable, Iterable, Mapping
 from types import CodeType, FrameType, MemberDescriptorType
 from typing import Any, Final
 
+import torch
+
 from .codes import following, instructions, per_code
 
+MOST: Final = 64
+"""A size is compared with at most this many keys."""
 _PLAIN: Final = (dict, list, tuple)
 """Types whose members are read: a subclass might compute them."""
 
 
-class _NoContainer(Exception):
+class NoValue(Exception):
     """Raised where a value is not known without running code."""
 
 
@@ -72,8 +76,8 @@ def searched(frame: FrameType, offset: int) -> Any:
     if any(isinstance(part, ast.NamedExpr | ast.Await | ast.Yield | ast.YieldFrom) for part in ast.walk(key)):
         return None  # a name may be another value by now
     try:
-        return _read(frame, container)
-    except _NoContainer:
+        return read(frame, container)
+    except NoValue:
         return None
 
 
@@ -93,19 +97,19 @@ def key_of_pairs(frame: FrameType) -> int | None:
 
 def _is_dict(frame: FrameType, node: ast.expr) -> bool:
     try:
-        return _read(frame, node) is builtins.dict
-    except _NoContainer:
+        return read(frame, node) is builtins.dict
+    except NoValue:
         return False
 
 
-def _read(frame: FrameType, node: ast.expr) -> Any:
+def read(frame: FrameType, node: ast.expr) -> Any:
     """Returns the value of an expression, or a value with the same keys or the same number of elements.
 
-    Raises _NoContainer where that is not known.
+    Raises NoValue where that is not known.
     """
     reader = _READERS.get(type(node))
     if reader is None:
-        raise _NoContainer
+        raise NoValue
     return reader(frame, node)
 
 
@@ -117,41 +121,58 @@ def _name(frame: FrameType, node: ast.Name) -> Any:
     for space in spaces:
         if name in space:
             return space[name]
-    raise _NoContainer
+    raise NoValue
 
 
 def _attribute(frame: FrameType, node: ast.Attribute) -> Any:
-    found = inspect.getattr_static(_read(frame, node.value), node.attr, _NoContainer)
+    of = read(frame, node.value)
+    if node.attr == "shape" and isinstance(of, torch.Tensor):
+        return of.shape
+    found = inspect.getattr_static(of, node.attr, NoValue)
     if isinstance(found, MemberDescriptorType):
-        found = found.__get__(_read(frame, node.value))
-    if found is _NoContainer or hasattr(type(found), "__get__"):
-        raise _NoContainer
+        found = found.__get__(of)
+    if found is NoValue or hasattr(type(found), "__get__"):
+        raise NoValue
     return found
 
 
 def _member(frame: FrameType, node: ast.Subscript) -> Any:
-    whole = _read(frame, node.value)
+    whole = read(frame, node.value)
     try:
         key = ast.literal_eval(node.slice)
-        if type(whole) in _PLAIN:
+        if type(whole) in _PLAIN or isinstance(whole, torch.Size):
             return whole[key]
     except (ValueError, LookupError, TypeError):
         pass
-    raise _NoContainer
+    raise NoValue
 
 
 def _dict(frame: FrameType, node: ast.Dict) -> Keys:
     if None in node.keys:
-        raise _NoContainer
-    return Keys(_read(frame, key) for key in node.keys if key is not None)
+        raise NoValue
+    return Keys(read(frame, key) for key in node.keys if key is not None)
 
 
 def _keys_of_call(frame: FrameType, node: ast.Call) -> Keys:
-    """Returns the keys of `dict(a=1, b=2)`."""
-    names = [keyword.arg for keyword in node.keywords]
-    if node.args or None in names or _read(frame, node.func) != builtins.dict:
-        raise _NoContainer
-    return Keys(names)
+    """Returns the keys of `dict(a=1, b=2)`, and the elements of `set(found)`."""
+    made, names = read(frame, node.func), [keyword.arg for keyword in node.keywords]
+    if made is builtins.dict and not node.args and None not in names:
+        return Keys(names)
+    if made not in (builtins.set, builtins.frozenset) or names or len(node.args) != 1:
+        raise NoValue
+    elements = elements_of(read(frame, node.args[0]))
+    if elements is None:
+        raise NoValue
+    return Keys(elements)
+
+
+def elements_of(container: Any) -> list[Any] | None:
+    """Returns the elements, or the keys, of a plain container; None of anything else."""
+    kind = type(container)
+    plain = kind in (*_PLAIN, set, frozenset, range, Keys)
+    if not plain and not (issubclass(kind, tuple) and isinstance(container, torch.Size)):
+        return None
+    return [*container] if len(container) <= MOST else None
 
 
 def _set(frame: FrameType, node: ast.Set) -> Keys:
@@ -159,13 +180,13 @@ def _set(frame: FrameType, node: ast.Set) -> Keys:
 
 
 def _key(frame: FrameType, node: ast.Tuple | ast.Set) -> tuple[Any, ...]:
-    return tuple(_read(frame, element) for element in node.elts)
+    return tuple(read(frame, element) for element in node.elts)
 
 
 def _list(frame: FrameType, node: ast.List) -> tuple[None, ...]:
     """Returns as many elements."""
     if any(isinstance(element, ast.Starred) for element in node.elts):
-        raise _NoContainer
+        raise NoValue
     return (None,) * len(node.elts)
 
 
@@ -173,7 +194,7 @@ def _number(frame: FrameType, node: ast.UnaryOp) -> Any:
     try:
         return ast.literal_eval(node)
     except ValueError:
-        raise _NoContainer from None
+        raise NoValue from None
 
 
 _READERS: Final[Mapping[type, Callable[[FrameType, Any], Any]]] = {

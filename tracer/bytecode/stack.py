@@ -43,6 +43,17 @@ def _depths(code: CodeType) -> dict[int, int]:
     return found
 
 
+def operands(frame: FrameType, count: int) -> list[Any] | None:
+    """Returns the values on top of the stack before the instruction of a frame, the top one last; None where
+    they are not found.
+    """
+    top = depth(frame.f_code, frame.f_lasti)
+    if top is None or top < count:
+        return None
+    found = [stacked(frame, place) for place in range(top - count, top)]
+    return None if any(value is None for value in found) else found
+
+
 @per_code
 def fills(code: CodeType, offset: int) -> str:
     """Returns the instruction by which the `for` at this offset fills a container that lies below its

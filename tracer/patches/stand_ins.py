@@ -107,9 +107,15 @@ def symbolic_type(*args: Any, **kwargs: Any) -> Any:
     return TYPES.get(kind, kind) if len(args) == 1 else kind
 
 
+def symbolic_id(value: Any, /) -> int:
+    """Returns `id`. Small equal integers are one object, so sizes are tried number by number."""
+    return builtins.id(int(value) if builtins.type(value) is Size else value)
+
+
 STAND_INS: Final[Mapping[str, Any]] = {
     "type": _of_type(builtins.type, symbolic_type),
     "isinstance": symbolic_isinstance,
+    "id": symbolic_id,
     "int": _of_type(builtins.int, symbolic_int),
     "float": _of_type(builtins.float, symbolic_float),
     "range": _of_type(builtins.range, sequences.symbolic_range),

@@ -28,6 +28,7 @@ from ...constraints.terms.formula import Formula, all_of, any_of, eq, free_symbo
 from ...constraints.terms.intervals import interval
 from ...constraints.terms.rows import Deeper, rank_of
 from ..bytecode.handlers import is_guarded
+from ..bytecode.operands import MOST
 from ..bytecode.origins import here
 from ..host.operators import INSTALLED
 from ..patches.stand_ins import AnotherSource, calls_builtins
@@ -35,7 +36,7 @@ from ..recorder import Recorder
 from ..summaries.active import Calling
 from ..summaries.loops import Loops
 from ..summaries.merging import Calls
-from ..values.keys import MOST, beside, digits, length, meets_numbers, missing, names_module
+from ..values.keys import beside, digits, length, meets_numbers, missing, names_module
 from ..values.numbers import Real, Size
 from ..values.sequences import Lazy, iterate, lazy, makes_list, takes_blocks, times
 from ..values.symbolic import SymbolicTensor

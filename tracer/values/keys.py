@@ -14,6 +14,7 @@ keys with digits.
 from __future__ import annotations
 
 import ast
+import collections
 import math
 import re
 from collections.abc import Iterable, Iterator
@@ -27,11 +28,10 @@ from ...constraints.terms.dims import Dim
 from ..bytecode.codes import constants, instruction, instructions, per_code
 from ..bytecode.operands import Keys, expression, searched
 from ..bytecode.origins import is_inner
+from ..bytecode.transient import all_met
 from ..host.modules import children_of
 from .numbers import Size
 
-MOST = 64
-"""A size is compared with at most this many keys."""
 _HASHING = frozenset(
     """
     BUILD_SET BUILD_MAP BUILD_CONST_KEY_MAP SET_ADD MAP_ADD SET_UPDATE DICT_UPDATE BINARY_SUBSCR STORE_SUBSCR
@@ -54,31 +54,38 @@ class Candidates(NamedTuple):
     """Each of them once."""
     are_all: bool
     """Whether they are all that it might meet, but for those that the code hashed before."""
+    numbers: bool
+    """Whether there is any number among the keys, a fraction included."""
 
 
 def beside(frame: FrameType) -> Candidates | None:
     """Returns what a size might meet where this frame hashes it; None where it meets no keys."""
     code, offset = frame.f_code, frame.f_lasti
+    if frame.f_globals is vars(collections):
+        return Candidates((), False, True)  # a container that Python's library makes
     if is_inner(code.co_filename) or not _meets_keys(code, offset):
         return None
     found = searched(frame, offset)
     known = isinstance(found, _CONTAINERS)
-    keys = _keys([found]) if known else _keys(_seen_by(frame))
-    once = {key if type(key) is int else id(key): key for key in keys}
-    return Candidates((*once.values(),), known or not _looks_up(code, offset))
+    if known and _looks_up(code, offset):
+        return _candidates([found], True)
+    met = all_met(frame)
+    return _candidates([found, *_seen_by(frame)], False) if met is None else _candidates(met, True)
+
+
+def _candidates(values: list[Any], are_all: bool) -> Candidates:
+    once = {key if type(key) is int else id(key): key for key in _keys(values)}
+    return Candidates((*once.values(),), are_all, _has_numbers(values))
 
 
 def meets_numbers(frame: FrameType) -> bool:
     """Returns whether a float that this frame hashes might meet a key that is a number or a size."""
-    code, offset = frame.f_code, frame.f_lasti
-    if is_inner(code.co_filename) or not _meets_keys(code, offset):
-        return False
-    found = searched(frame, offset)
-    return any(map(_has_numbers, [found] if isinstance(found, _CONTAINERS) else _seen_by(frame)))
+    found = beside(frame)
+    return found is not None and (not found.are_all or found.numbers)
 
 
 def _has_numbers(key: Any) -> bool:
-    if isinstance(key, tuple | frozenset | set | dict):
+    if isinstance(key, tuple | frozenset | set | dict | list):
         return any(map(_has_numbers, key))
     return type(key) in (int, float, bool, Size)
 
@@ -161,15 +168,15 @@ def _meets_keys(code: CodeType, offset: int) -> bool:
 
 @per_code
 def _looks_up(code: CodeType, offset: int) -> bool:
-    """Returns whether the instruction looks up a key in a container that existed before."""
+    """Returns whether the instruction looks up a key, and keeps it nowhere."""
     name, found = instructions(code)[offset].opname, expression(code, offset)
     if name.startswith("CALL") and isinstance(found, ast.Call):
         return isinstance(found.func, ast.Attribute) and found.func.attr in _METHODS
     return name in _LOOKING_UP
 
 
-_LOOKING_UP: Final = frozenset("BINARY_SUBSCR STORE_SUBSCR DELETE_SUBSCR CONTAINS_OP".split())
-_METHODS: Final = frozenset("add discard remove get setdefault pop __contains__".split())
+_LOOKING_UP: Final = frozenset("BINARY_SUBSCR DELETE_SUBSCR CONTAINS_OP".split())
+_METHODS: Final = frozenset("discard remove get pop __contains__".split())
 
 
 def _seen_by(frame: FrameType) -> Iterator[Any]:
