@@ -57,10 +57,10 @@ class Gradients:
         """The values that were written into."""
         self._makers: dict[int, Node] = {}
         """The node that made each value that was looked at."""
-        self._next = self._next_input = 0
-        """The first node and the first input that were not looked at."""
-        self._last: Node | None = None
-        """The last node that was looked at."""
+        self._next_input = 0
+        """The first input that was not looked at."""
+        self._seen: list[Node] = []
+        """The nodes that were looked at."""
 
     def asked(self, tensor: torch.Tensor, requires: bool) -> None:
         """Notes that the program lets a tensor require gradients from now on, or not."""
@@ -140,16 +140,16 @@ class Gradients:
         return self._known.get(ref, None if self._leaves else False)
 
     def _advance(self) -> None:
-        """Looks at the nodes that have come since. Where nodes were taken back, nothing is known any more."""
+        """Looks at the nodes that have come since. Where a write was taken back, nothing is known any longer.
+        """
         nodes, inputs = self._run.nodes, self._run.inputs
-        if self._next and (self._next > len(nodes) or nodes[self._next - 1] is not self._last):
-            self._known.clear()
-            self._makers.clear()
-            self._next = len(nodes)
+        seen = self._seen
+        while seen and (len(seen) > len(nodes) or nodes[len(seen) - 1] is not seen[-1]):
+            self._forget(seen.pop())
         for given in inputs[self._next_input :]:
             self._known.setdefault(given.id, False)
         self._next_input = len(inputs)
-        for node in nodes[self._next :]:
+        for node in nodes[len(self._seen) :]:
             found = self._made(node)
             for ref in node.results:
                 value = self._run.values.get(ref)
@@ -158,8 +158,16 @@ class Gradients:
                 self._makers[ref] = node
             if node.op == "setitem" or is_in_place(node.op):
                 self._into(node, found)
-        self._next = len(nodes)
-        self._last = nodes[-1] if nodes else None
+            self._seen.append(node)
+
+    def _forget(self, node: Node) -> None:
+        """Drops what is known by a node that was taken back, or only took the place of one to come."""
+        if node.args and (node.op == "setitem" or is_in_place(node.op)):
+            self._known.clear()
+            self._makers.clear()
+        for ref in node.results:
+            self._known.pop(ref, None)
+            self._makers.pop(ref, None)
 
     def _made(self, node: Node) -> bool | None:
         """Returns whether the results of a node require gradients, if they are floats."""
