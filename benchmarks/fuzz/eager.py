@@ -30,7 +30,9 @@ BY_DATA = re.compile(r"to satisfy the constraint|to be within the support")
 """Messages of libraries about numbers that no sizes make right."""
 NO_MEMORY = re.compile(
     r"allocate|out of memory|not enough memory|Storage size calculation overflowed|too large"
+    r"|could not create a primitive$"
 )
+"""Messages about memory, of which a child process has little; the last is oneDNN's."""
 
 
 @dataclass(frozen=True)
