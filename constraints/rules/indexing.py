@@ -3,6 +3,7 @@
 """
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -12,7 +13,20 @@ from typing import Any
 from ..contents.elements.shaping import from_front
 from ..engine.memory import require_apart
 from ..ir.dtypes import category
-from ..ir.language import Affine, Context, Dyn, Ellipses, Layout, Number, Shape, Slice, Tensor, Value
+from ..ir.language import (
+    Affine,
+    Context,
+    Dyn,
+    Ellipses,
+    Layout,
+    Number,
+    Proportion,
+    Quotient,
+    Shape,
+    Slice,
+    Tensor,
+    Value,
+)
 from ..terms.dims import Dim, Term, ceildiv, maximum, minimum
 from ..terms.formula import And, Compare, Formula, Or, all_of, any_of, eq, ge, le, lt, negate
 from .common import axis, broadcast, contiguous_strides, text
@@ -271,7 +285,8 @@ class Indices:
 
 
 def _sequence(c: Context, item: tuple[Value, ...]) -> Mask | Indices:
-    """`[0, 1]`, `[[True], [False]]`: a tensor that is written out."""
+    """`[0, 1]`, `[[True], [False]]`: a tensor that is written out, of the integer parts where it has floats.
+    """
     shape: list[Dim] = []
     level: list[Value] = [item]
     while level and isinstance(level[0], tuple):
@@ -282,9 +297,12 @@ def _sequence(c: Context, item: tuple[Value, ...]) -> Mask | Indices:
         level = [v for part in level if isinstance(part, tuple) for v in part]
     if level and all(isinstance(v, bool) for v in level):
         return Mask(tuple(shape), sum(v is True for v in level))
+    level = [int(v) if isinstance(v, float) and math.isfinite(v) else v for v in level]
     for v in level:
         if not (isinstance(v, int | Term | Number) or (isinstance(v, Tensor) and not v.shape)):
             c.refuse(f"{v} is not an index")
+        if isinstance(v, Quotient | Proportion):
+            c.approximate("an index that is a fraction of sizes is not followed", "accept")
     return Indices(tuple(shape), tuple(v for v in level if isinstance(v, int | Term)))
 
 
@@ -451,7 +469,13 @@ def setitem(c: Context, input: Tensor, index: Value, value: Value) -> tuple[Valu
     """`input[index] = value`: the value, its leading dims of size 1 dropped, expands to `input[index]`
 
     Since torch 2.15, a number is put there as `fill_` does, which writes into any memory.
+
+    Nothing is written, or looked at, where the index is False.
     """
+    if isinstance(value, str | tuple | None):
+        c.refuse(f"{value} cannot be assigned to elements of a tensor", TypeError)
+    if index is False:
+        return ()
     fills = c.since(2, 15) and not isinstance(value, Tensor)
     parts, target = indexed(c, input, index if isinstance(index, tuple) else (index,), fills)
     picks = any(isinstance(part, Picked) for part in parts)

@@ -34,7 +34,8 @@ NAMES: Final = {
     **_rows(_SEEN, _NO_IMPORT, {
         "torch": "_assert _check _lowrank _tensor",
         "torch._C": "DisableTorchFunction DisableTorchFunctionSubclass _set_grad_enabled "
-        "_jit_get_schemas_for_operator "
+        "_check_schema_allow_fake_script_object _jit_get_schemas_for_operator "
+        "_should_allow_numbers_as_tensors "
         "_pop_torch_function_stack _push_on_torch_function_stack "
         "_pop_torch_dispatch_stack _push_on_torch_dispatch_stack",
         "torch._C.TensorBase": "_make_subclass _make_wrapper_subclass",

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import importlib
+import numbers
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import BuiltinFunctionType, ModuleType
 from typing import Any, Final
 
@@ -44,11 +45,55 @@ def declared_results(operator: Any) -> tuple[str, ...] | None:
     """Returns the types that the schema of an operator declares for its results; None of what has no schema,
     or several.
     """
-    if isinstance(operator, OpOverloadPacket):
-        names: list[str] = operator.overloads()  # type: ignore[no-untyped-call]
-        operator = getattr(operator, names[0]) if len(names) == 1 else None
-    schema = schema_of(operator)
-    return None if schema is None else tuple(str(result.type) for result in schema.returns)
+    found = _overloads(operator) if isinstance(operator, OpOverload | OpOverloadPacket) else ()
+    return tuple(str(result.type) for result in found[0].returns) if len(found) == 1 else None
+
+
+def misfits(operator: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[str | None]:
+    """Returns for each schema, of an overload or of the overloads of a packet, torch's message where it does
+    not take values of these types; None, and nothing of those behind it, for the first that does.
+
+    The tensors among the values stand for those of a program by their type alone.
+    """
+    problems: list[str | None] = []
+    for schema in _overloads(operator):
+        problems.append(_misfit(schema, args, kwargs))
+        if problems[-1] is None:
+            break
+    return problems
+
+
+def _overloads(operator: Any) -> list[Any]:
+    """Returns the schemas of an overload, or of all overloads of a packet."""
+    if isinstance(operator, OpOverload):
+        return [operator._schema]
+    names: list[str] = operator.overloads()
+    return [getattr(operator, name)._schema for name in names]
+
+
+def _misfit(schema: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str | None:
+    """Returns torch's message where a schema does not take values of these types.
+
+    Some operators take numbers for tensors, which the check of a schema alone does not know.
+    """
+    if torch._C._should_allow_numbers_as_tensors(schema.name.removeprefix("aten::")):
+        of_tensors = {i for i, a in enumerate(schema.arguments) if str(a.type) == "Tensor"}
+        named = {schema.arguments[i].name for i in of_tensors}
+        args = tuple([_NUMBER if i in of_tensors and _is_number(v) else v for i, v in enumerate(args)])
+        kwargs = {k: _NUMBER if k in named and _is_number(v) else v for k, v in kwargs.items()}
+    try:
+        torch._C._check_schema_allow_fake_script_object(schema, *args, **kwargs)
+    except RuntimeError as error:
+        return str(error).partition("\nDeclaration")[0]
+    return None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, numbers.Number)
+
+
+_NUMBER: Final = torch.zeros(())
+"""A tensor in place of a number."""
 
 
 def qualified_name(function: Any) -> str:

@@ -30,12 +30,20 @@ from ...constraints.terms.dims import Term
 from ..bytecode.origins import caller, here
 from ..bytecode.spread import Spread
 from ..host.interpreter import shows_warnings
-from ..host.operators import OpOverload, declared_results, default_of, qualified_name, schema_of
+from ..host.operators import (
+    OpOverload,
+    OpOverloadPacket,
+    declared_results,
+    default_of,
+    misfits,
+    qualified_name,
+    schema_of,
+)
 from ..patches import autocast
 from ..values import listed
-from ..values.numbers import Size
+from ..values.numbers import Real, Size
 from ..values.real_tensors import dtype_name
-from ..values.sequences import counted, joined
+from ..values.sequences import SEVERAL, Repeated, counted, joined, physical
 from ..values.symbolic import OPERATOR_ATTRIBUTES, QUESTIONS, SymbolicTensor, Within, answer, bound
 from .effects import WritingRun, other_sizes
 from .fallback import estimated, leaves
@@ -148,11 +156,36 @@ class Operators(WritingRun):
         elif type(given) is type or (type(given) is str and _TENSOR_TYPE.fullmatch(given) is None):
             self.require(False, f"invalid type: {getattr(given, '__name__', given)!r}", ValueError)
 
+    def _require_assignable(self, value: Any) -> None:
+        """Requires that elements of a tensor can be set to a value: of NumPy's, only integers and the floats
+        that are Python's, too.
+        """
+        kind = type(value)
+        if kind.__module__ == "numpy" and not isinstance(value, numbers.Integral | float):
+            told = f"a numpy.{kind.__name__} cannot be assigned to elements of a tensor"
+            self.require(False, told, TypeError)
+
+    def _require_types(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Requires that an operator which the program calls by its name has a schema for such arguments.
+
+        torch reads a number in place of a list from memory that may hold anything, and a tensor in place of
+        a number by its element.
+        """
+        given = tuple(map(_of_its_type, args)), {k: _of_its_type(v) for k, v in kwargs.items()}
+        *problems, last = misfits(func, *given)
+        for problem in (*problems, last):
+            if problem and (_NO_LIST if last is None else _DOUBTFUL).search(problem):
+                self.give_up(f"an argument of another type than the operator declares: {problem}")
+        if last is not None:
+            self.require(False, last, RuntimeError)
+
     def _special(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Returns the result of a torch function that is no operator, or one in another form."""
         name, spelling = _name_of(func)
         if name in _ACCESS:
             return self._attribute(name, func.__self__.__name__, args)
+        if isinstance(func, OpOverload | OpOverloadPacket):
+            self._require_types(func, args, kwargs)
         default = default_of(func)
         if default is not None and len(args) <= default.place:
             kwargs = {default.name: default.value, **kwargs}
@@ -220,6 +253,10 @@ class Operators(WritingRun):
         if op not in _SILENT and self._handles_warnings_otherwise():
             self.give_up(f"whether {op} warns decides what the program does")
         if op in listed.TAKING:
+            if op == "setitem":
+                self._require_assignable(args[2])
+                if args[1] is False and isinstance(args[2], torch.Tensor | numbers.Number):
+                    return None  # torch does not look at such a write
             args = listed.with_tensors(self, op, args)
         written = _written(op, args, kwargs) if kwargs or op == "setitem" or is_in_place(op) else None
         if written is not None:
@@ -486,7 +523,7 @@ def _spelled(func: Any) -> tuple[str, bool]:
     name, spelling = _name_of(func)
     asks = name in QUESTIONS or name in listed.QUESTIONS or name == "requires_grad_"
     makes = name in _MAKES_TENSORS or func is _WHERE or name == "__eq__"
-    is_overload = isinstance(func, OpOverload) or default_of(func) is not None
+    is_overload = isinstance(func, OpOverload | OpOverloadPacket) or default_of(func) is not None
     return spelling, asks or makes or is_overload or name in _ACCESS
 
 
@@ -517,6 +554,28 @@ def _is_a(value: Value, kind: str) -> bool:
 _DECLARED: Final[dict[str, Any]] = {"Tensor": Tensor, "List": tuple, "int": Term | int}
 
 
+def _of_its_type(value: Any) -> Any:
+    """Returns a value that torch takes for one of the same type, with something symbolic in no part of it."""
+    if isinstance(value, torch.Tensor):
+        return _TENSOR
+    if type(value) is Size:
+        return 1
+    if type(value) is Real:
+        return 1.0
+    if isinstance(value, list | tuple):
+        parts = physical(value) if type(value) in SEVERAL else value
+        return [_of_its_type(part.at(0) if type(part) is Repeated else part) for part in parts]
+    return value
+
+
+_TENSOR: Final = torch.zeros(1)
+"""A tensor in the place of one of the program's."""
+_NO_LIST: Final = re.compile(r"type 'List\[[^']*' for argument '\w+' but instead found type 'int'")
+"""A message about a number in place of a list."""
+_DOUBTFUL: Final = re.compile(_NO_LIST.pattern + r"|type '(?!\S*Tensor)[^']*' for argument[^$]*tensor\(")
+"""Messages about a number in place of a list, and about tensors in place of numbers."""
+
+
 def _referred(values: tuple[Value, ...], ids: Mapping[int, Ref]) -> Iterator[tuple[Tensor, int]]:
     """Yields the tensors in some values that are tensors of the program, with their references."""
     return ((tensor, ids[id(tensor)].id) for tensor in tensors(values) if id(tensor) in ids)
@@ -542,20 +601,30 @@ def _index(index: Any) -> Any:
     if type(index) is tuple:
         return tuple(map(_index_of_array, index))
     index = _index_of_array(index)
-    if isinstance(index, list | range) and all(isinstance(i, int) or type(i) is Size for i in index):
+    if isinstance(index, list | range) and all(map(_is_number, index)):
         return (tuple(index),)
     return index
 
 
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) or type(value) in (Size, Real)
+
+
 def _index_of_array(index: Any) -> Any:
-    """Returns an array of NumPy's as a tensor, without requiring that NumPy is installed, and a slice with
-    numbers in place of tensors.
+    """Returns an array of NumPy's as a tensor of integers or booleans, without requiring that NumPy is
+    installed, and a slice with numbers in place of tensors. A boolean of NumPy's, which is no index, becomes
+    a number that is none either.
     """
     kind = type(index)
     if kind is slice:
         ends = index.start, index.stop, index.step
         return slice(*(bound(end.run, end) if type(end) is SymbolicTensor else end for end in ends))
-    return torch.from_numpy(index) if (kind.__module__, kind.__name__) == ("numpy", "ndarray") else index
+    if kind.__module__ != "numpy":
+        return index
+    if kind.__name__ == "ndarray":
+        of = torch.from_numpy(index)
+        return of if of.dtype in (torch.bool, torch.uint8) or of.is_complex() else of.long()
+    return float(index) if kind.__name__ in ("bool", "bool_") else index
 
 
 def _written(op: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -170,7 +170,8 @@ def _data(run: Recorder, value: Tensor, sizes: tuple[Dim, ...], nowhere: Formula
 
 
 def as_tensor(run: Recorder, several: Any) -> Any:
-    """Returns the integers of a list, or the rows of integers, as a tensor, and any other list unchanged.
+    """Returns the integers or booleans of a list, or the rows of integers, as a tensor, and any other list
+    unchanged.
 
     A list may have members beside the one that represents many: each equals that one at its own index.
     """
@@ -189,6 +190,9 @@ def as_tensor(run: Recorder, several: Any) -> Any:
     numbers = _numbers(members[0] if first else of_many.at(0))
     if numbers is None:
         return several
+    if all(map(_is_truth, (of_many.at(0), *(m for m in members if m is not of_many)))):
+        mask = _mask(run, members)
+        return several if mask is None else mask
     index = Index("#1", total(map(count_of, members)), -1)
     if len(numbers) > 1:
         index = Index("#2", index.size, -2)
@@ -213,6 +217,20 @@ def _numbers(element: Any) -> list[Dim] | None:
     return numbers if numbers and len(numbers) == len(found) else None
 
 
+def _is_truth(element: Any) -> bool:
+    """Returns whether torch makes booleans of an element: a boolean, or a row of nothing else."""
+    return all(type(part) is bool for part in (element if type(element) is tuple else (element,)))
+
+
+def _mask(run: Recorder, members: Sequence[Any]) -> Any:
+    """Returns a vector of booleans; None where they are not all the same, or stand in rows."""
+    values = {m.at(0) if type(m) is Repeated else m for m in members}
+    if len(values) > 1 or not values <= {True, False}:
+        return None
+    count = size(run, total(map(count_of, members)))
+    return run.operator("full", ((count,), *values), {"dtype": torch.bool})
+
+
 def _made(run: Recorder, index: Index, terms: list[Dim]) -> SymbolicTensor:
     """A tensor with a row for each place in a list: a number, or the numbers in its columns."""
     in_columns = index.axis == -2
@@ -234,12 +252,20 @@ def with_tensors(run: Recorder, op: str, args: tuple[Any, ...]) -> tuple[Any, ..
         return args
     given = args[place]
     if op in ("getitem", "setitem"):
+        if type(given) is RepeatingTuple or (type(given) is Repeating and _is_of_lists(given)):
+            return args  # an index for each dim
         given = tuple(map(_indices, given)) if type(given) is tuple else _indices(given)
     if isinstance(given, Sequence) and not isinstance(given, tuple | list | range | str | bytes):
         given = [*given]  # a deque, or an array of Python's
     if type(given) is tuple:
         return (*args[:place], tuple(as_tensor(run, part) for part in given), *args[place + 1 :])
     return (*args[:place], as_tensor(run, given), *args[place + 1 :])
+
+
+def _is_of_lists(index: Any) -> bool:
+    """Returns whether a list has other lists as members."""
+    members = (m.at(0) if type(m) is Repeated else m for m in physical(index))
+    return any(isinstance(m, Sequence) for m in members)
 
 
 def _indices(index: Any) -> Any:

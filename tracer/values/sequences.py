@@ -716,9 +716,10 @@ def _without(run: Recorder, members: Sequence[Any], n: int, *, from_behind: bool
     return left
 
 
-def settled(several: Any) -> list[Any]:
-    """Returns every element by itself, after the sizes have become numbers."""
-    return [*_one_by_one(physical(several))]
+def settled(several: Any) -> list[Any] | tuple[Any, ...]:
+    """Returns every element by itself, in a list or a tuple, after the sizes have become numbers."""
+    elements = [*_one_by_one(physical(several))]
+    return tuple(elements) if type(several) is RepeatingTuple else elements
 
 
 def _one_by_one(members: Iterable[Any]) -> Iterator[Any]:
