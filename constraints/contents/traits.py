@@ -338,6 +338,11 @@ class Contents:
         """Notes how many elements of a mask, by its reference, are true."""
         self._numbers["true", self._key(mask, ref)] = count
 
+    def holds_identities(self, ref: int) -> bool:
+        """Returns whether each matrix of a tensor of floats, by its reference, is the identity."""
+        _, key = self._values.get(ref, (None, ref))
+        return self._traits[False].get(key, NOTHING).identity
+
     def is_identity(self, tensor: Tensor) -> bool:
         """Returns whether each matrix of a tensor is the identity."""
         return self.of(tensor).identity

@@ -31,7 +31,7 @@ from ..contents.outcomes.choices import Asked, Choice, Sought, choice_of, of_eac
 from ..contents.outcomes.dataless import Dataless, less
 from ..contents.outcomes.fixed import comparison, equality, number_of_results, outcomes
 from ..contents.outcomes.ranges import OPEN, Outlook, Range, Ranges, Usual, compared, range_of
-from ..contents.outcomes.singular import may_be_singular
+from ..contents.outcomes.singular import no_inverse
 from ..contents.outcomes.trials import Truth
 from ..contents.requirements.indices import NO_DATA, SAME_DATA
 from ..contents.requirements.operands import Refusals, errors_of, refused_by_data, require_elements
@@ -791,10 +791,12 @@ class Generator:
         self._asked = True
         return self.contents.is_identity(tensor)
 
-    def may_be_singular(self, tensor: Tensor) -> Formula:
+    def no_inverse(self, op: str, tensor: Tensor) -> Formula:
         self._asked = True
         ref = self.contents.name_of(tensor)
-        return False if ref is None or self._dataless is None else may_be_singular(self._dataless, ref)
+        if ref is None or self._dataless is None:
+            return False
+        return no_inverse(self._dataless, self.contents.holds_identities, op, ref)
 
     def is_nan(self, tensor: Tensor) -> Formula:
         self._asked = True

@@ -275,9 +275,9 @@ def _strides_along(region: Region, axis: int) -> tuple[Dim, Dim]:
 def _alike_in_its_seat(target: Tensor, mine: Shape, value: Tensor, theirs: Shape) -> Iterator[Formula]:
     """Yields the conditions under which a value of another shape gets the strides of its target.
 
-    torch drops the leading dims of size 1 of the value and expands the rest. A dim that is expanded has the
-    stride 0; one that is missing, and not expanded, has that of a contiguous tensor around the next one. With
-    no dims left all strides are 0.
+    torch drops the leading dims of size 1 of the value by a view and expands the rest. A dim that is expanded
+    has the stride 0; one that is missing, and not expanded, has that of a contiguous tensor around the next
+    one. With no dims left all strides are 0.
     """
     for first in range(max(value.rank - target.rank, 0), value.rank):
         missing = target.rank - (value.rank - first)
@@ -289,7 +289,21 @@ def _alike_in_its_seat(target: Tensor, mine: Shape, value: Tensor, theirs: Shape
             else:
                 at = first + i - missing
                 expanded = all_of((expanded, eq(value.shape[at], 1)))
-                as_it_is = all_of((eq(value.shape[at], n), eq(theirs[at], step)))
+                as_it_is = all_of((eq(value.shape[at], n), any_of(_viewed(value.shape, theirs, at, step))))
             parts.append(any_of((expanded, as_it_is)))
         yield all_of(parts)
     yield all_of((*(eq(n, 1) for n in value.shape), *(eq(step, 0) for step in mine)))
+
+
+def _viewed(shape: Shape, strides: Shape, axis: int, step: Dim) -> Iterator[Formula]:
+    """Yields the conditions under which a dim of a view that drops leading dims has the stride `step`.
+
+    A dim of size 1 gets the stride that it would have in a contiguous tensor around the next one; the last
+    dim keeps its own.
+    """
+    ones: Formula = True
+    for at in range(axis, len(shape)):
+        around = strides[at] if at == axis else shape[at] * strides[at]
+        yield all_of((ones, ne(shape[at], 1), eq(step, around)))
+        ones = all_of((ones, eq(shape[at], 1)))
+    yield all_of((ones, eq(step, strides[-1])))

@@ -63,4 +63,4 @@ class Trying(Context):
         raise Undecided
 
     fresh = trues = stored = memory_of = at_rest = layouts = _undecided
-    without_data = range_of = is_identity = may_be_singular = is_nan = may_be_alike = is_data = _undecided
+    without_data = range_of = is_identity = no_inverse = is_nan = may_be_alike = is_data = _undecided

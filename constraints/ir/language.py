@@ -484,8 +484,8 @@ class Context(Protocol):
     def is_identity(self, tensor: Tensor) -> bool:
         """Whether each matrix of a tensor, an argument of the call, is the identity."""
 
-    def may_be_singular(self, tensor: Tensor) -> Formula:
-        """Returns sizes at which a matrix, an argument of the call, may be singular whatever the data."""
+    def no_inverse(self, op: str, tensor: Tensor) -> Formula:
+        """Returns sizes at which an operator may refuse a matrix, an argument of its, whatever the data."""
 
     def is_nan(self, tensor: Tensor) -> Formula:
         """Returns sizes at which an argument of the call, or what it is made of, is NaN whatever the data."""

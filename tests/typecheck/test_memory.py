@@ -84,6 +84,21 @@ def test_an_axis_of_size_1_that_ends_a_block_of_memory_has_the_stride_of_the_nex
     assert verdict == "right", text
 
 
+@pytest.mark.parametrize("value", [
+    "x.clone()[-1:, :, None].movedim(0, -1)", "x.clone().t()[:, None]", "x.clone()",
+    "x.clone()[:1, None].permute(2, 1, 0)", "x.clone()[-1:, None].permute(1, 0, 2)", "x.clone()[:, -1:]",
+    "torch.empty_strided((x.shape[0], 1, 1), (2, 5, 7))",
+    "torch.empty_strided((1, x.shape[0], 1), (2, 5, 7))",
+    "torch.empty_strided((x.shape[1], x.shape[0], 1), (40, 1, 7))",
+    "torch.empty_strided((x.shape[1], 1, x.shape[0]), (x.shape[0], 1, 1))",
+])  # fmt: skip
+def test_a_value_is_viewed_before_it_is_written_to_itself(value: str) -> None:
+    """The view gives dims of size 1 other strides, which decide whether both are taken for one tensor."""
+    lines = [f"v = {value}", "z = v[None]", "z[...] = v", "return z"]
+    verdict, text = judged(written("x", lines, "x: [a, b]", ("a", "b"), 4))
+    assert verdict == "right", text
+
+
 def test_what_is_wrong_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     def never(*regions: Any, **options: Any) -> Formula:
         return False

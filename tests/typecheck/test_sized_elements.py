@@ -11,8 +11,6 @@ from torch import Tensor, arange, eye
 from torch import distributions as D
 
 from anyshape import check
-from anyshape.constraints.contents.outcomes import singular
-from anyshape.constraints.rules.reach import POINTWISE
 
 
 def written(x: Tensor) -> Tensor:
@@ -148,11 +146,42 @@ def square(x: Tensor) -> Tensor:
     lambda x: square(x).index_select(0, torch.zeros(len(x)).long()).inverse(),
     lambda x: square(x).gather(0, torch.zeros(len(x), len(x)).long()).inverse(),
     lambda x: (lambda y: torch.cat([y[1:], y[-1:]]))(square(x)).inverse(),
+    lambda x: F.linear(x[:, None], torch.ones(len(x), 1)).inverse(),
+    lambda x: torch.einsum("i,j->ij", x, x).inverse(),
+    lambda x: torch.linalg.tensorinv(x[:, None, None] * torch.ones(1, 1, len(x)), ind=1),
+    lambda x: torch.linalg.tensorsolve(x[:, None] * torch.ones(1, len(x)), x),
+    lambda x: torch.stack([x] * len(x)).inverse(),
 ])  # fmt: skip
 def test_matrices_that_are_singular_whatever_the_data(target: Callable[[Tensor], object]) -> None:
     report = check(target, "x: [n]", "n >= 3", replay=False)
     for n in range(3, 6):
         assert not report.accepts.certain.holds(n=n), report.to_text()
+
+
+@pytest.mark.parametrize("target", [
+    lambda x: (x - x.mean(0)).inverse(), lambda x: (x - x.mean(1, keepdim=True)).inverse(),
+    lambda x: torch.cov(x[:2].T).inverse(),
+    lambda x: torch.einsum("ij,kj->ik", x, x[:, :1].expand(x.shape)).inverse(),
+    lambda x: F.linear(x, torch.ones(x.shape)).inverse(),
+    lambda x: torch.addmm(torch.zeros(x.shape), x[:, :1], x[:1]).inverse(),
+    lambda x: torch.baddbmm(torch.zeros(1, *x.shape), x[None, :, :1], x[None, :1]).inverse(),
+    lambda x: torch.tensordot(x[:, :1], x[:1], 1).inverse(), lambda x: (x - x.t()).triu().inverse(),
+    lambda x: F.avg_pool1d(x, len(x)).expand(-1, len(x)).inverse(), lambda x: (x + x.flip(0)).inverse(),
+    lambda x: x.cummax(0).values.amax(0, keepdim=True).repeat(len(x), 1).inverse(),
+    lambda x: torch.stack([r - x[0] for r in x]).inverse(), lambda x: (-x.abs()).relu().inverse(),
+    lambda x: (x @ x.t()).neg().relu().inverse(), lambda x: x.sigmoid().long().float().inverse(),
+    lambda x: (x * 0).inverse(), lambda x: (1 ** x).inverse(), lambda x: x[[0] * 3].inverse(),
+    lambda x: (x.softmax(0) - x.softmax(0)).inverse(), lambda x: torch.cholesky_inverse(x.triu(1)),
+    lambda x: torch.linalg.cholesky(-(x @ x.mT) - torch.eye(len(x))),
+    lambda x: torch.linalg.cholesky(-x.exp()), lambda x: torch.linalg.cholesky(x.abs().neg()),
+    lambda x: torch.linalg.cholesky(-(x @ x.mT)),
+    lambda x: torch.linalg.cholesky(torch.eye(len(x)) * -2 + x @ x.mT * 0),
+])  # fmt: skip
+def test_square_matrices_that_are_refused_whatever_the_data(target: Callable[[Tensor], object]) -> None:
+    with pytest.raises(RuntimeError):
+        target(torch.tensor([[3.0, -6.0, 9.0], [0.0, 12.0, 3.0], [6.0, -3.0, -3.0]]))
+    report = check(target, "x: float32[n, n]", "n >= 3", replay=False)
+    assert not report.accepts.certain.holds(n=3), report.to_text()
 
 
 @pytest.mark.parametrize("target", [
@@ -179,15 +208,25 @@ def test_matrices_of_no_numbers_are_refused(target: Callable[[Tensor], object]) 
     (lambda x: torch.linalg.cholesky(x @ x.mT), "x: [n, n]"),
     (lambda x: torch.linalg.inv(torch.stack([x[0], x[1]])), "x: [2, 2]"),
     (lambda x: torch.linalg.solve(x + x.mT, x), "x: [n, n]"),
+    (lambda x: torch.linalg.cholesky(x @ x.mT / x.shape[1] + 1e-3 * eye(x.shape[0])), "x: [n, m]"),
+    (lambda x: torch.linalg.inv(x @ x.mT + eye(x.shape[0]) * x.shape[1]), "x: [n, m]"),
+    (lambda x: torch.linalg.inv(eye(x.shape[0]) - x), "x: [n, n]"),
+    (lambda x: torch.linalg.inv(x.exp().tanh().t()), "x: [n, n]"),
+    (lambda x: torch.linalg.inv(torch.linalg.qr(x).Q), "x: [n, n]"),
+    (lambda x: torch.linalg.inv(x.sort(0).values), "x: [n, n]"),
+    (lambda x: torch.linalg.inv(torch.matrix_exp(x)), "x: [n, n]"),
+    (lambda x: torch.linalg.inv(torch.zeros(x.shape).copy_(x)), "x: [n, n]"),
+    (lambda x: torch.linalg.inv(torch.rand(x.shape[0], x.shape[0]) + x[:, :1]), "x: [n, m]"),
+    (lambda x: torch.linalg.inv(x.view(x.shape[0], 2, -1).sum(1)), "x: [n, 2*n]"),
+    (lambda x: torch.linalg.inv((x @ x.mT).tanh() * 2), "x: [n, n]"),
+    (lambda x: torch.linalg.cholesky(x.abs().sigmoid()), "x: [n, n]"),
 ])  # fmt: skip
 def test_matrices_that_are_regular_for_some_data(target: Callable[[Tensor], object], inputs: str) -> None:
     assert check(target, inputs, replay=False).verdict == "proved"
 
 
-def test_every_operator_by_elements_is_known_to_keep_rows_alike() -> None:
-    others = """
-        rand_like randn_like randint_like dropout alpha_dropout native_dropout bernoulli poisson normal
-        binomial rrelu zeros_like ones_like full_like empty_like broadcast_tensors dist allclose
-        requires_grad_ fill zero detach_copy
-    """
-    assert POINTWISE - singular._ELEMENTWISE <= {*others.split()}
+@pytest.mark.parametrize("matrix", [((1.0, 2.0), (2.0, 4.0)), ((-1.0, 0.0), (0.0, -1.0))])
+def test_a_matrix_of_the_program_is_refused_at_all_sizes(matrix: tuple[tuple[float, ...], ...]) -> None:
+    """No fake kernel looks at numbers, so that the run on fake tensors is no evidence."""
+    report = check(lambda x: torch.linalg.cholesky(torch.tensor(matrix)) + x, "x: float32[n, m]")
+    assert report.verdict == "refuted", report.to_text()

@@ -156,7 +156,7 @@ class Replayer:
         real = self._real(values, accepted)
         if not isinstance(real, Inconclusive) or (real.raised and not isinstance(fake, RunRefused)):
             return real
-        if isinstance(fake, Ran) and self._unseen:
+        if isinstance(fake, Ran) and (self._unseen or _is_of_matrix(real)):
             return real  # fake tensors check less, so that it is no evidence that they run
         return replace(fake, raised=False) if isinstance(fake, Inconclusive) else fake
 
@@ -375,6 +375,11 @@ def _is_uninitialized(tensor: Any) -> bool:
     from torch.nn.parameter import is_lazy
 
     return is_lazy(tensor)
+
+
+def _is_of_matrix(outcome: Inconclusive) -> bool:
+    """Returns whether a run has ended at a matrix that is singular or indefinite."""
+    return outcome.reason.partition(":")[0] == "_LinAlgError"
 
 
 def _is_other(error: Exception, how: str) -> bool:

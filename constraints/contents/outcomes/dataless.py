@@ -170,6 +170,10 @@ class Dataless:
         """
         return is_related(self, (ref,)) and possible(self, (ref,), lambda known: known[0]) != BOTH
 
+    def is_given(self, ref: int) -> bool:
+        """Returns whether the value is an input, a parameter, or drawn at random from a given range."""
+        return self._made_of(ref) is None
+
     def region(self, ref: int) -> Formula:
         """Returns the sizes at which the value depends on no data."""
         return self._region(ref).whole
