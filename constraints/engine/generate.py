@@ -29,6 +29,7 @@ from ..contents.lookups.extremes import LAWS
 from ..contents.lookups.places import CUTTING, Places, is_exact, referring
 from ..contents.outcomes.choices import Asked, Choice, Sought, choice_of, of_each_choice
 from ..contents.outcomes.dataless import Dataless, less
+from ..contents.outcomes.fitting import none_between
 from ..contents.outcomes.fixed import comparison, equality, number_of_results, outcomes
 from ..contents.outcomes.ranges import OPEN, Outlook, Range, Ranges, Usual, compared, range_of
 from ..contents.outcomes.singular import no_inverse
@@ -797,6 +798,13 @@ class Generator:
         if ref is None or self._dataless is None:
             return False
         return no_inverse(self._dataless, self.contents.holds_identities, op, ref)
+
+    def none_between(self, tensor: Tensor, low: Dim | None, high: Dim | None, some: bool) -> Formula:
+        self._asked = True
+        ref = self.contents.name_of(tensor)
+        if ref is None or self._dataless is None:
+            return False
+        return none_between(self._dataless, ref, low, high, some)
 
     def is_nan(self, tensor: Tensor) -> Formula:
         self._asked = True

@@ -844,7 +844,7 @@ class _Scout(Trying):
         self.bounds, self.since, self.floats = g.bounds, g.since, g.floats  # type: ignore[method-assign]
         self.without_data, self.range_of = g.without_data, g.range_of  # type: ignore[method-assign]
         self.is_identity, self.is_data = g.is_identity, g.is_data  # type: ignore[method-assign]
-        self.no_inverse = g.no_inverse  # type: ignore[method-assign]
+        self.no_inverse, self.none_between = g.no_inverse, g.none_between  # type: ignore[method-assign]
         self.is_nan = g.is_nan  # type: ignore[method-assign]
         self.may_be_alike = g.may_be_alike  # type: ignore[method-assign]
 

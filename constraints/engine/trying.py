@@ -63,4 +63,5 @@ class Trying(Context):
         raise Undecided
 
     fresh = trues = stored = memory_of = at_rest = layouts = _undecided
-    without_data = range_of = is_identity = no_inverse = is_nan = may_be_alike = is_data = _undecided
+    without_data = range_of = is_identity = is_nan = may_be_alike = is_data = _undecided
+    no_inverse = none_between = _undecided

@@ -487,6 +487,11 @@ class Context(Protocol):
     def no_inverse(self, op: str, tensor: Tensor) -> Formula:
         """Returns sizes at which an operator may refuse a matrix, an argument of its, whatever the data."""
 
+    def none_between(self, tensor: Tensor, low: Dim | None, high: Dim | None, some: bool) -> Formula:
+        """Returns sizes at which there may be no data that give an argument of the call elements between two
+        numbers, or where `some`, above 0.
+        """
+
     def is_nan(self, tensor: Tensor) -> Formula:
         """Returns sizes at which an argument of the call, or what it is made of, is NaN whatever the data."""
 

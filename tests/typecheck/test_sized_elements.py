@@ -230,3 +230,40 @@ def test_a_matrix_of_the_program_is_refused_at_all_sizes(matrix: tuple[tuple[flo
     """No fake kernel looks at numbers, so that the run on fake tensors is no evidence."""
     report = check(lambda x: torch.linalg.cholesky(torch.tensor(matrix)) + x, "x: float32[n, m]")
     assert report.verdict == "refuted", report.to_text()
+
+
+@pytest.mark.parametrize("target", [
+    lambda x: x.clamp(max=0).relu().multinomial(1), lambda x: (-x.abs()).clamp(min=0).multinomial(1),
+    lambda x: (x - x.amax()).relu().multinomial(1), lambda x: (x - x.abs()).relu().multinomial(1),
+    lambda x: (x.sign().abs() - 1).multinomial(1), lambda x: (-x.exp()).multinomial(1),
+    lambda x: (x - x).multinomial(1), lambda x: (x > x + 1).float().multinomial(1),
+    lambda x: (x.relu() * (x < 0)).multinomial(1), lambda x: torch.where(x > 0, 0.0, x).multinomial(1),
+    lambda x: torch.poisson(x - x.max() - 1), lambda x: torch.poisson(x.tanh() - 2),
+    lambda x: torch.bernoulli(x.softmax(0) + 1), lambda x: torch.bernoulli(1.5 - x.tanh() * 0.1),
+    lambda x: torch.normal(0.0, -x.sum().exp().expand(3)), lambda x: torch.normal(x, x - x.max() - 1),
+    lambda x: F.binary_cross_entropy(x - x.min() + 2, x), lambda x: F.binary_cross_entropy(x.exp() + 1.5, x),
+    lambda x: torch.bincount(-x.exp().flatten().long() - 1),
+])  # fmt: skip
+def test_elements_that_are_valid_for_no_data(target: Callable[[Tensor], object]) -> None:
+    for x in (torch.zeros(3, 2), torch.ones(3, 2), torch.arange(6.0).view(3, 2) - 3):
+        with pytest.raises(RuntimeError):
+            target(x)
+    report = check(target, "x: [n, m]", "n >= 2", replay=False)
+    assert not report.accepts.certain.holds(n=3, m=2), report.to_text()
+
+
+@pytest.mark.parametrize("target", [
+    lambda x: x.softmax(-1).multinomial(1), lambda x: (x.exp() / x.exp().sum(1, keepdim=True)).multinomial(1),
+    lambda x: x.abs()[1:].multinomial(1), lambda x: x.multinomial(1),
+    lambda x: x.softmax(1).mean(0).multinomial(1),
+    lambda x: x.softmax(-1).sort(-1).values.multinomial(1),
+    lambda x: torch.bernoulli(x.sigmoid()), lambda x: torch.bernoulli(x),
+    lambda x: torch.poisson(F.relu(x) * 3), lambda x: torch.poisson(x.exp()), lambda x: torch.poisson(x),
+    lambda x: torch.normal(x, (x * 0.5).exp()), lambda x: torch.normal(x, F.softplus(x) + 1e-3),
+    lambda x: F.binary_cross_entropy(x.sigmoid(), x), lambda x: F.binary_cross_entropy(x, (x > 0).float()),
+    lambda x: torch.bincount(x.long().flatten()), lambda x: torch.repeat_interleave(x, x[:, 0].long(), 0),
+])  # fmt: skip
+def test_elements_that_are_valid_for_some_data(target: Callable[[Tensor], object]) -> None:
+    target(torch.rand(3, 2))
+    report = check(target, "x: [n, m]", "m <= 100", replay=False)
+    assert report.verdict == "proved" and report.accepts.exact, report.to_text()

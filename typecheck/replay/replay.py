@@ -366,8 +366,9 @@ _NO_KERNEL: Final = (
 
 
 def _is_of_index(real: RunRefused) -> bool:
-    """Returns whether the refusal is that of an index."""
-    return real.exception == "IndexError" or "index" in real.reason.lower()
+    """Returns whether the refusal is that of an index, or of a count."""
+    told = real.reason.lower()
+    return real.exception == "IndexError" or "index" in told or "negative" in told
 
 
 def _is_uninitialized(tensor: Any) -> bool:

@@ -210,6 +210,9 @@ def _require_operands(c: Context, op: str, named: Named, result: Any) -> None:
         if isinstance(operand, Tensor):
             _require_between(c, op, operand, low, high, nothing)
             require_some(c, op, operand, low, high)
+            none = c.none_between(operand, low, high, op == "multinomial")
+            reason = f"{op} may be given elements that are valid for no data"
+            c.approximate(reason, "accept", all_of((none, _has_elements(c, operand))))
         elif operand is not None:
             break
     if op == "multilabel_margin_loss":  # -1 ends a row of classes
