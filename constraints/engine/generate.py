@@ -29,7 +29,7 @@ from ..contents.lookups.extremes import LAWS
 from ..contents.lookups.places import CUTTING, Places, is_exact, referring
 from ..contents.outcomes.choices import Asked, Choice, Sought, choice_of, of_each_choice
 from ..contents.outcomes.dataless import Dataless, less
-from ..contents.outcomes.fitting import none_between
+from ..contents.outcomes.fitting import never_finite, none_between
 from ..contents.outcomes.fixed import comparison, equality, number_of_results, outcomes
 from ..contents.outcomes.ranges import OPEN, Outlook, Range, Ranges, Usual, compared, range_of
 from ..contents.outcomes.singular import no_inverse
@@ -809,7 +809,9 @@ class Generator:
     def is_nan(self, tensor: Tensor) -> Formula:
         self._asked = True
         ref = self.contents.name_of(tensor)
-        return False if ref is None or self._dataless is None else self._dataless.nan(ref)
+        if ref is None or self._dataless is None:
+            return False
+        return any_of((self._dataless.nan(ref), never_finite(self._dataless, ref)))
 
     def overwritten(self, ref: int, by: Iterable[int], whole: Formula) -> None:
         """These values have been written into a tensor, at some sizes over the `whole` of it."""

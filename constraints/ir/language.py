@@ -493,7 +493,7 @@ class Context(Protocol):
         """
 
     def is_nan(self, tensor: Tensor) -> Formula:
-        """Returns sizes at which an argument of the call, or what it is made of, is NaN whatever the data."""
+        """Returns sizes at which an argument of the call, or what it is made of, may be NaN for all data."""
 
     def is_data(self, dim: Dim) -> bool:
         """Returns whether the data decide the size."""

@@ -176,6 +176,13 @@ def test_matrices_that_are_singular_whatever_the_data(target: Callable[[Tensor],
     lambda x: torch.linalg.cholesky(-x.exp()), lambda x: torch.linalg.cholesky(x.abs().neg()),
     lambda x: torch.linalg.cholesky(-(x @ x.mT)),
     lambda x: torch.linalg.cholesky(torch.eye(len(x)) * -2 + x @ x.mT * 0),
+    lambda x: torch.linalg.cholesky_ex(-x @ x.mT, check_errors=True).L,
+    lambda x: torch.linalg.inv_ex(x - x, check_errors=True)[0],
+    lambda x: torch.linalg.solve_ex(x - x, x, check_errors=True)[0],
+    lambda x: torch.linalg.lu_factor_ex(x - x, check_errors=True)[0],
+    lambda x: torch.linalg.svdvals((-x.abs() - 1).sqrt()), lambda x: torch.linalg.svdvals((-x.exp()).log()),
+    lambda x: torch.linalg.pinv(x * float("inf") - x * float("inf")),
+    lambda x: torch.histc((-x.abs() - 1).sqrt(), 3), lambda x: torch.linalg.svdvals((x.exp() + 1.5).asin()),
 ])  # fmt: skip
 def test_square_matrices_that_are_refused_whatever_the_data(target: Callable[[Tensor], object]) -> None:
     with pytest.raises(RuntimeError):
@@ -220,6 +227,11 @@ def test_matrices_of_no_numbers_are_refused(target: Callable[[Tensor], object]) 
     (lambda x: torch.linalg.inv(x.view(x.shape[0], 2, -1).sum(1)), "x: [n, 2*n]"),
     (lambda x: torch.linalg.inv((x @ x.mT).tanh() * 2), "x: [n, n]"),
     (lambda x: torch.linalg.cholesky(x.abs().sigmoid()), "x: [n, n]"),
+    (lambda x: torch.linalg.inv_ex(x, check_errors=True)[0], "x: [n, n]"),
+    (lambda x: torch.linalg.inv_ex(x - x, check_errors=False)[0], "x: [n, n]"),
+    (lambda x: torch.linalg.svdvals((x / x.norm()) ** 2), "x: [n, m]"),
+    (lambda x: torch.linalg.svdvals(F.relu(x).sqrt() / x.shape[0]), "x: [n, m]"),
+    (lambda x: torch.histc(x.sigmoid().log(), 4), "x: [n, m]"),
 ])  # fmt: skip
 def test_matrices_that_are_regular_for_some_data(target: Callable[[Tensor], object], inputs: str) -> None:
     assert check(target, inputs, replay=False).verdict == "proved"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import combinations
+from math import isfinite
 from typing import Final
 
 from ...ir.language import Ellipses, Shape, Slice, Tensor
@@ -144,6 +145,8 @@ def scales(program: Dataless, made: Made) -> bool:
 
 def is_plain(program: Dataless, made: Made) -> bool:
     """Returns whether no number among the arguments makes the result constant, as in `x * 0` and `1 ** x`."""
+    if any(isinstance(given, float) and not isfinite(given) for _, given in made.node.args):
+        return False
     if made.op not in _CONSTANT_AT:
         return True
     number = made.get("other", "exponent")

@@ -59,6 +59,11 @@ _ANY: Final = Doubt(True, True)
 
 def no_inverse(program: Dataless, is_identity: Callable[[int], bool], op: str, ref: int) -> Formula:
     """Returns sizes at which an operator may refuse a matrix, by its reference, whatever the data."""
+    if op == "_linalg_check_errors":  # of the numbers that `linalg_inv_ex` returns beside the inverse
+        made = program.made(ref)
+        if made is None or not made.op.endswith("_ex"):
+            return True
+        op, ref = made.op.removesuffix("_ex"), operands_of(made)[0]
     value = program.value(ref)
     if not isinstance(value, Tensor) or len(value.shape) < 2:
         return False

@@ -121,6 +121,7 @@ CHECKED: Final[Mapping[str, tuple[str, ...]]] = {
         "linalg_matrix_sqrth linalg_polar".split(),
         ("input", "A"),
     ),
+    "_linalg_check_errors": ("info",),
 }
 """For each operator the operands that it may refuse for reasons that are not tracked."""
 DECOMPOSITIONS: Final = frozenset(
@@ -132,7 +133,7 @@ LENGTHS: Final = ("input_lengths", "target_lengths")
 INVERTING: Final = frozenset(
     """
     inverse linalg_inv linalg_tensorinv linalg_tensorsolve linalg_solve linalg_lu_factor
-    cholesky linalg_cholesky cholesky_inverse
+    cholesky linalg_cholesky cholesky_inverse _linalg_check_errors
     """.split()
 )
 """Operators that refuse singular matrices."""
@@ -194,6 +195,7 @@ def require_elements(c: Context, op: str, named: Named, result: Any, unchecked: 
 
     Indices are not checked at the sizes in `unchecked`.
     """
+    op = _checking(op, named)
     if op not in ASKING:
         return
     if op in INDICES:
@@ -261,7 +263,8 @@ def _require_operands(c: Context, op: str, named: Named, result: Any) -> None:
         if inverts and isinstance(matrix := named.get(name), Tensor) and matrix.elements is None:
             reason = f"{op} may be given a matrix that is singular whatever the data"
             c.approximate(reason, "accept", all_of((inverts, c.no_inverse(op, matrix))))
-    if op in OF_NUMBERS and isinstance(matrix := next(iter(named.values()), None), Tensor):
+    of_numbers = op in OF_NUMBERS or (op.startswith("hist") and not _has_range(named))
+    if of_numbers and isinstance(matrix := next(iter(named.values()), None), Tensor):
         some = all_of(ge(n, 1) for n in matrix.shape if not c.at_least(n, 1))
         c.approximate(f"{op} may be given NaN, whatever the data", "accept", all_of((some, c.is_nan(matrix))))
     for name in REFUSING.get(op, ()):
@@ -269,6 +272,11 @@ def _require_operands(c: Context, op: str, named: Named, result: Any) -> None:
         if op not in DIVISIONS or getattr(operand, "dtype", None) in WHOLE:
             is_valid = partial(_is_valid, op, name)
             require_data(c, op, operand, is_valid, unchecked=nothing, numbers=_are_valid(c, op, operand))
+
+
+def _checking(op: str, named: Named) -> str:
+    """Returns the operator that refuses the same data: `linalg_inv` for a checking `linalg_inv_ex`."""
+    return op.removesuffix("_ex").lstrip("_") if op.endswith("_ex") and named.get("check_errors") else op
 
 
 Refusals: TypeAlias = list[tuple[Formula, type[Exception]]]
@@ -280,6 +288,7 @@ def refused_by_data(c: Context, op: str, named: Named, unchecked: Formula) -> Re
     Operands whose elements the sizes decide, or bound, have requirements instead.
     """
     found: Refusals = []
+    op = _checking(op, named)
     for index, size, _ in INDICES[op](named) if op in INDICES else ():
         if index.elements is None:
             there = all_of((negate(unchecked), _has_elements(c, index)))
