@@ -62,6 +62,12 @@ def _every_second(sizes: Sequence[int], least: float, greatest: float) -> torch.
     return least + (torch.arange(_numel(sizes)) % 2).reshape(tuple(sizes)) * (greatest - least)
 
 
+def _dominant(sizes: Sequence[int]) -> torch.Tensor:
+    """Matrices that are positive definite, also if some number is added to all elements."""
+    ones = torch.ones(tuple(sizes))
+    return ones + 10 * ones.tril().triu() if len(sizes) > 1 else _ascending(sizes)
+
+
 FILLS: dict[str, Fill] = {
     "low": lambda sizes: torch.zeros(tuple(sizes)),
     "high": _ascending,
@@ -70,6 +76,9 @@ FILLS: dict[str, Fill] = {
     "ones": lambda sizes: torch.ones(tuple(sizes)),
     "great": lambda sizes: torch.full(tuple(sizes), 1e4),
     "negative": lambda sizes: torch.full(tuple(sizes), -1.0),
+    "half": lambda sizes: torch.full(tuple(sizes), 0.5),
+    "dominant": _dominant,
+    "dominated": lambda sizes: -_dominant(sizes),
     "apart": lambda sizes: _every_second(sizes, 0.0, 1e4),
 }
 FIRST = ("low", "high", "random")

@@ -17,6 +17,7 @@ from .numbers import numbers
 from .operators import operators
 from .program import Program
 from .transforms import transforms
+from .validity import validity
 from .writer import Writer
 
 Family: TypeAlias = Callable[[Writer, str], Program]
@@ -36,6 +37,7 @@ FAMILIES: Final[Mapping[str, Family]] = {
     "libraries": libraries,
     "numbers": numbers,
     "transforms": transforms,
+    "validity": validity,
 }
 
 

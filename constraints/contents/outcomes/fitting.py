@@ -2,38 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from math import isfinite
 from typing import Final
 
-from ...ir.language import Tensor
+from ...ir.language import Between, Cases, Tensor
 from ...terms.dims import Dim, Term
-from ...terms.formula import Formula, ge, negate
+from ...terms.formula import Formula, any_of, ge, negate
+from ..elements.dtypes import WHOLE
 from .constancy import Made
-from .dataless import STRETCHING, Dataless
+from .dataless import RANDOM, STRETCHING, Dataless
+from .fixed import cases, held
 from .ranges import End, Ranges, below
 from .scattered import COPIES, DEEPEST, JOINING, MOVED, TRANSPOSED, free_numbers, operands_of, scales
 
 _ALWAYS: Final = frozenset("sigmoid softmax _softmax exp exp2 softplus cosh gumbel_softmax".split())
 """Operators whose results are positive, whatever the data."""
+_GROWING: Final = frozenset("abs exp exp2 relu softplus sqrt square cosh".split())
+"""Those and others that give great numbers for great ones."""
 _KEEPING: Final = STRETCHING | COPIES | MOVED | TRANSPOSED | frozenset(
     """
     sum mean max min amax amin median cumsum sort topk gather index_select index take sqrt square abs relu
-    nan_to_num repeat repeat_interleave tile index_copy
+    nan_to_num repeat repeat_interleave tile norm vector_norm linalg_vector_norm
     """.split()
 )
 """Operators whose results are positive where their first operand is."""
 _COMBINING: Final = JOINING | frozenset("add mul div maximum minimum".split())
 """Operators whose results are positive where all operands are."""
-_PARTIAL: Final = frozenset("sqrt rsqrt log log2 log10 log1p reciprocal pow float_power".split())
-"""Operators that give finite numbers for positive ones, and NaN for some others."""
+_ROOTS: Final = frozenset("sqrt log1p".split())
+"""Operators that give finite numbers for those that are not negative, and NaN for some others."""
+_PARTIAL: Final = frozenset("rsqrt log log2 log10 reciprocal pow float_power".split())
+"""Operators that give finite numbers for positive ones, and NaN or infinity for some others."""
 _NARROW: Final = frozenset(
     """
     acos acosh arccos arccosh arcsin arctanh asin atanh digamma erfinv lgamma logit mvlgamma polygamma
     """.split()
 )
 """Operators that give NaN or infinity beyond an interval of their own."""
-_ROUNDING: Final = frozenset("softmax _softmax sigmoid nan_to_num isnan isfinite".split())
-"""Operators that make finite numbers of infinite ones."""
+_CLEARING: Final = frozenset("nan_to_num isnan isfinite".split())
+"""Operators that make finite numbers of NaN."""
+_SAMPLES: Final = (0.0, 1.0, 0.5, -1.0, 2.0, -100.0)
+"""What all data may be."""
 _MOST: Final = 64
 """So many calls back NaN is looked for."""
 
@@ -54,7 +64,45 @@ def none_between(program: Dataless, ref: int, low: Dim | None, high: Dim | None,
     is_below = high is None or _is_up_to(program, bounds.high, high)
     if is_above and is_below and not some:
         return False
-    return high is not None or not _positive(program, ref, DEEPEST)
+    fits = _where_one_number(program, ref, partial(_lies_between, low, 0 if some else None, high))
+    return (high is not None or not _positive(program, ref, DEEPEST)) and negate(fits)
+
+
+def _lies_between(low: Dim | None, under: int | None, high: Dim | None, number: float | Between) -> bool:
+    """Returns whether a number lies between two others, and above one that is under it."""
+    ends = (number.low, number.high) if isinstance(number, Between) else (number, number)
+    is_above = low is None or (isinstance(low, int) and ends[0] >= low)
+    is_below = high is None or (isinstance(high, int) and ends[1] <= high)
+    return is_above and is_below and (under is None or ends[0] > under)
+
+
+def _where_one_number(program: Dataless, ref: int, fits: Callable[[float | Between], bool]) -> Formula:
+    """Returns sizes at which some data give a tensor elements that are all one number that fits. The data are
+    all one number themselves.
+    """
+    return any_of(
+        where
+        for number in _SAMPLES
+        for where, found in _cases_at(program, number, ref, {})
+        if found is not None and fits(found)
+    )
+
+
+def _cases_at(program: Dataless, number: float, ref: int, known: dict[int, Cases]) -> Cases:
+    """Returns the cases of a value where all data are one number."""
+    if ref in known:
+        return known[ref]
+    value, made = program.value(ref), program.made(ref)
+    known[ref] = ()  # also of what is too far back
+    if program.is_overwritten(ref) or len(known) > _MOST:
+        return ()
+    if program.region(ref) is True:
+        known[ref] = program.fixed(ref)
+    elif made is None and program.is_given(ref):
+        known[ref] = held([(True, number)], value)
+    elif made is not None and made.op not in RANDOM:
+        known[ref] = cases(made, value, partial(_cases_at, program, number, known=known))
+    return known[ref]
 
 
 def _is_up_to(program: Dataless, one: End, other: End) -> bool:
@@ -76,21 +124,43 @@ def _positive(program: Dataless, ref: int, depth: int) -> str:
     if made is None or depth == 0:
         return ""
     operands = operands_of(made)
+    if value.dtype in WHOLE and made.op in COPIES and not _is_unbounded(program, operands[0], depth - 1):
+        return ""  # the numbers may all be rounded to 0
+    number = made.get("other")
+    if made.op == "add" and len(operands) == 1 and isinstance(number, int | float) and number >= 0:
+        return _positive(program, operands[0], depth - 1)
     given = [_positive(program, one, depth - 1) for one in operands]
     if made.op in _COMBINING and given and (len(given) > 1 or made.op in JOINING):
         return "" if "" in given or given.count("some") > 1 else min(given, key=("some", "always").index)
     return given[0] if given and (made.op in _KEEPING or scales(program, made)) else ""
 
 
-def never_finite(program: Dataless, ref: int) -> bool:
-    """Returns whether a tensor, by its reference, may be made of NaN or infinity whatever the data."""
+def _is_unbounded(program: Dataless, ref: int, depth: int) -> bool:
+    """Returns whether all elements of a tensor are as great as is asked, for some data."""
+    value, made = program.value(ref), program.made(ref)
+    if made is not None and made.op in _GROWING and isinstance(value, Tensor):
+        return any(free_numbers(program, one, depth) == "all" for one in operands_of(made))
+    return free_numbers(program, ref, depth) == "all" or getattr(value, "dtype", None) in WHOLE
+
+
+def never_finite(program: Dataless, ref: int) -> Formula:
+    """Returns sizes at which a tensor, by its reference, may be made of NaN or infinity whatever the data."""
+    return _leaves_numbers(program, ref) and negate(_where_one_number(program, ref, _is_finite))
+
+
+def _is_finite(number: float | Between) -> bool:
+    return isinstance(number, Between) or isfinite(number)
+
+
+def _leaves_numbers(program: Dataless, ref: int) -> bool:
+    """Returns whether a call that a tensor is made by may give NaN or infinity whatever the data."""
     seen, stack = {ref}, [ref]
     while stack:
         one = stack.pop()
         value, made = program.value(one), program.made(one)
         if made is None and program.region(one) is True and getattr(value, "elements", None) is None:
             return True  # a constant whose elements are not known
-        if made is None or made.op in _ROUNDING:
+        if made is None or made.op in _CLEARING:
             continue
         if len(seen) > _MOST or _may_leave_numbers(program, made):
             return True
@@ -107,18 +177,19 @@ def _may_leave_numbers(program: Dataless, made: Made) -> bool:
     first, *others = operands_of(made) or [-1]
     if made.op in _NARROW:
         return free_numbers(program, first) != "all"
-    if made.op in _PARTIAL:
+    if made.op in _ROOTS and _is_up_to(program, 0, Ranges(program).of(first).low):
+        return False
+    if made.op in _PARTIAL | _ROOTS:
         exponent = made.get("exponent")
         is_whole = isinstance(exponent, int | Term) and program.is_certain(ge(exponent, 0))
-        return not is_whole and not _is_never_negative(program, first)
+        return not is_whole and not _is_positive(program, first)
     if made.op == "div":
         if others:
-            return not _is_never_negative(program, others[0]) and free_numbers(program, others[0]) is None
+            return not _is_positive(program, others[0]) and free_numbers(program, others[0]) is None
         return bool(made.get("other") == 0)
     return False
 
 
-def _is_never_negative(program: Dataless, ref: int) -> bool:
-    """Returns whether no element of a tensor is negative, for some data at least."""
-    is_above = _is_up_to(program, 0, Ranges(program).of(ref).low)
-    return is_above or bool(_positive(program, ref, DEEPEST)) or program.region(ref) is True
+def _is_positive(program: Dataless, ref: int) -> bool:
+    """Returns whether all elements of a tensor are positive for some data; what no data decide may be."""
+    return bool(_positive(program, ref, DEEPEST)) or program.region(ref) is True

@@ -592,6 +592,9 @@ def _require_divisor(c: Context, op: str, named: Named, result: Any) -> None:
         wrapped = modulo(divisor, limits[1] - limits[0] + 1)
         c.require(ne(wrapped, 0), f"{op} by zero, which {divisor} is as {result.dtype}")
         return
+    if isinstance(divisor, Tensor):
+        none = all_of((c.none_between(divisor, None, None, True), _has_elements(c, divisor)))
+        c.approximate(f"{op} of integers by zero, perhaps for all data", "accept", none)
     for piece, ends, nowhere in _parts(c, op, divisor, result):
         one_sign = any_of(
             (all_of(ge(end, 1) for end in ends[0]), all_of(le(end, -1) for end in ends[1]))
