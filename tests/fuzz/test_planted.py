@@ -86,7 +86,7 @@ PLANTED: dict[str, tuple[str, int, Callable[[], Any]]] = {
         "branches", 15, lambda: mock.patch.object(numbers.Size, "__lt__", numbers.Size.__le__)
     ),
     "a merge: any dim is equal to that of the other way": (
-        "merges", 6, lambda: mock.patch.object(merging.MergedCall, "_equal", return_value=True)
+        "merges", 66, lambda: mock.patch.object(merging.MergedCall, "_equal", return_value=True)
     ),
 }  # fmt: skip
 """The mistake, the family of programs that finds it, and the first program of the seed 11 that does."""

@@ -158,7 +158,7 @@ def _leaves_numbers(program: Dataless, ref: int) -> bool:
     while stack:
         one = stack.pop()
         value, made = program.value(one), program.made(one)
-        if made is None and program.region(one) is True and getattr(value, "elements", None) is None:
+        if made is None and not program.is_given(one) and getattr(value, "elements", None) is None:
             return True  # a constant whose elements are not known
         if made is None or made.op in _CLEARING:
             continue
