@@ -108,6 +108,7 @@ CASES = [
     pool("fractional_max_pool2d", "b c h w", D("k"), output_size=D("m")),
     pool("fractional_max_pool2d", "c h w", 2, output_ratio=(0.5, 0.7), return_indices=True),
     pool("fractional_max_pool3d", "b c d h w", 2, output_size=(D("m"), 1, 2)),
+    pool("fractional_max_pool3d", "b c d h w", 2, output_ratio=0.5),
     Case(
         "fractional_max_pool2d",
         torch._C._nn.fractional_max_pool2d,
@@ -152,6 +153,11 @@ LAYOUTS = [
 def test_accepts_and_refuses_what_torch_does(case: Case) -> None:
     accepted, refused = check_case(case, RULES)
     assert accepted and refused
+
+
+def test_one_ratio_is_refused_for_two_axes() -> None:
+    accepted, refused = check_case(pool("fractional_max_pool2d", "b c h w", 2, output_ratio=0.5), RULES)
+    assert refused and not accepted
 
 
 @pytest.mark.parametrize("case", LAYOUTS, ids=str)
