@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ...ir.language import Number, Tensor
-from ...terms.formula import Formula, all_of, any_of, ge, lt
+from ...terms.formula import Formula, all_of, any_of, ge, lt, ne
 from ..elements.dtypes import WHOLE
 from .constancy import Made
 from .dataless import RANDOM, SAMPLING, STRETCHING, Dataless
@@ -140,7 +140,9 @@ class _Matrices:
         """
         one, other = operands
         if _are_transposes(self.program, one, other):
-            return self.doubt(one, depth - 1)
+            given, (rows, columns) = self.doubt(one, depth - 1), shape_of(self.program, one)[-2:]
+            stretched = ne(rows, columns)
+            return Doubt(any_of((stretched, given.singular)), any_of((stretched, given.indefinite)))
         is_same = shape_of(self.program, one) == shape_of(self.program, other)
         pairs = ((one, other), (other, one)) if is_same else ()
         indefinite = all_of(
