@@ -250,6 +250,7 @@ def test_a_matrix_of_the_program_is_refused_at_all_sizes(matrix: tuple[tuple[flo
     lambda x: (x - x.amax()).relu().multinomial(1), lambda x: (x - x.abs()).relu().multinomial(1),
     lambda x: (x.sign().abs() - 1).multinomial(1), lambda x: (-x.exp()).multinomial(1),
     lambda x: (x - x).multinomial(1), lambda x: (x > x + 1).float().multinomial(1),
+    lambda x: (x * 0 > 0).float().sort(0).values.multinomial(1),
     lambda x: (x.relu() * (x < 0)).multinomial(1), lambda x: torch.where(x > 0, 0.0, x).multinomial(1),
     lambda x: torch.poisson(x - x.max() - 1), lambda x: torch.poisson(x.tanh() - 2),
     lambda x: torch.bernoulli(x.softmax(0) + 1), lambda x: torch.bernoulli(1.5 - x.tanh() * 0.1),

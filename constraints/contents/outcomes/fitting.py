@@ -53,9 +53,9 @@ def none_between(program: Dataless, ref: int, low: Dim | None, high: Dim | None,
     numbers, or where `some`, above 0.
     """
     value = program.value(ref)
-    if not isinstance(value, Tensor) or program.region(ref) is True:
-        return False  # what no data decide is looked at elsewhere, and so are elements of a known range
-    if value.elements is not None and not some:
+    if not isinstance(value, Tensor) or (value.elements is not None and not some):
+        return False  # elements of a known range are looked at elsewhere, and so are those that no data decide
+    if program.region(ref) is True and (not some or program.fixed(ref)):
         return False
     if free_numbers(program, ref) == "all":
         return False
