@@ -54,8 +54,9 @@ def none_between(program: Dataless, ref: int, low: Dim | None, high: Dim | None,
     """
     value = program.value(ref)
     if not isinstance(value, Tensor) or (value.elements is not None and not some):
-        return False  # elements of a known range are looked at elsewhere, and so are those that no data decide
-    if program.region(ref) is True and (not some or program.fixed(ref)):
+        return False  # elements of a known range are looked at elsewhere, and so are known numbers
+    is_known = any(not isinstance(number, Between) for _, number in program.fixed(ref))
+    if program.region(ref) is True and (not some or is_known):
         return False
     if free_numbers(program, ref) == "all":
         return False
