@@ -592,7 +592,7 @@ def _require_divisor(c: Context, op: str, named: Named, result: Any) -> None:
         wrapped = modulo(divisor, limits[1] - limits[0] + 1)
         c.require(ne(wrapped, 0), f"{op} by zero, which {divisor} is as {result.dtype}")
         return
-    if isinstance(divisor, Tensor):
+    if isinstance(divisor, Tensor) and divisor.elements is None:
         none = all_of((c.none_between(divisor, None, None, True), _has_elements(c, divisor)))
         c.approximate(f"{op} of integers by zero, perhaps for all data", "accept", none)
     for piece, ends, nowhere in _parts(c, op, divisor, result):
