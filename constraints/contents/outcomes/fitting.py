@@ -65,8 +65,9 @@ def none_between(program: Dataless, ref: int, low: Dim | None, high: Dim | None,
     is_below = high is None or _is_up_to(program, bounds.high, high)
     if is_above and is_below and not some:
         return False
-    fits = _where_one_number(program, ref, partial(_lies_between, low, 0 if some else None, high))
-    return (high is not None or not _positive(program, ref, DEEPEST)) and negate(fits)
+    if high is None and _positive(program, ref, DEEPEST):
+        return False
+    return negate(_where_one_number(program, ref, partial(_lies_between, low, 0 if some else None, high)))
 
 
 def _lies_between(low: Dim | None, under: int | None, high: Dim | None, number: float | Between) -> bool:

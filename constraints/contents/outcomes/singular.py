@@ -88,6 +88,8 @@ class _Matrices:
         value, made = self.program.value(ref), self.program.made(ref)
         if not isinstance(value, Tensor) or depth == 0 or self.program.is_overwritten(ref):
             return _ANY
+        if len(value.shape) < 2:
+            return _ANY
         if value.dtype in WHOLE:
             return _ANY  # a cast may have rounded all to one number
         if self._is_one(ref):
@@ -139,7 +141,7 @@ class _Matrices:
         is the sum of a matrix and its transpose, for some data.
         """
         one, other = operands
-        if _are_transposes(self.program, one, other):
+        if _are_transposes(self.program, one, other) and len(shape_of(self.program, one)) > 1:
             given, (rows, columns) = self.doubt(one, depth - 1), shape_of(self.program, one)[-2:]
             stretched = ne(rows, columns)
             return Doubt(any_of((stretched, given.singular)), any_of((stretched, given.indefinite)))
@@ -179,14 +181,14 @@ class _Matrices:
 
     def _of_product(self, made: Made, operands: list[int], depth: int) -> Doubt:
         """`[n, k] @ [k, m]` has a rank of at most k, and no more than either operand."""
-        (left, right), given = operands, [self.doubt(one, depth - 1) for one in operands]
-        rows, inner, columns = (*shape_of(self.program, left)[-2:], *shape_of(self.program, right)[-1:])
-        if made.op == "linear":
-            columns = shape_of(self.program, right)[0]
-        if len(shape_of(self.program, left)) < 2 or len(shape_of(self.program, right)) < 2:
+        left, right = operands
+        one, other = shape_of(self.program, left), shape_of(self.program, right)
+        if len(one) < 2 or len(other) < 2:
             return _ANY
+        given = [self.doubt(ref, depth - 1) for ref in operands]
+        rows, inner, columns = *one[-2:], other[0] if made.op == "linear" else other[-1]
         short = all_of((lt(inner, rows), lt(inner, columns)))
-        singular = any_of((short, *(one.singular for one in given)))
+        singular = any_of((short, *(doubt.singular for doubt in given)))
         is_square = left == right if made.op == "linear" else _are_transposes(self.program, left, right)
         is_free = are_independent(self.program, left, right)
         return Doubt(singular, singular if is_square or is_free else True)

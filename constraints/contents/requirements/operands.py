@@ -265,8 +265,8 @@ def _require_operands(c: Context, op: str, named: Named, result: Any) -> None:
             c.approximate(reason, "accept", all_of((inverts, c.no_inverse(op, matrix))))
     of_numbers = op in OF_NUMBERS or (op.startswith("hist") and not _has_range(named))
     if of_numbers and isinstance(matrix := next(iter(named.values()), None), Tensor):
-        some = all_of(ge(n, 1) for n in matrix.shape if not c.at_least(n, 1))
-        c.approximate(f"{op} may be given NaN, whatever the data", "accept", all_of((some, c.is_nan(matrix))))
+        doubted = all_of((_has_elements(c, matrix), c.is_nan(matrix)))
+        c.approximate(f"{op} may be given NaN, whatever the data", "accept", doubted)
     for name in REFUSING.get(op, ()):
         operand = named.get(name)
         if op not in DIVISIONS or getattr(operand, "dtype", None) in WHOLE:
