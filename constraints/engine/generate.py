@@ -33,7 +33,7 @@ from ..contents.outcomes.fitting import never_finite, none_between
 from ..contents.outcomes.fixed import comparison, equality, number_of_results, outcomes
 from ..contents.outcomes.ranges import OPEN, Outlook, Range, Ranges, Usual, compared, range_of
 from ..contents.outcomes.singular import no_inverse
-from ..contents.outcomes.trials import Truth
+from ..contents.outcomes.trials import Truth, is_doubtful, outlook
 from ..contents.requirements.indices import NO_DATA, SAME_DATA
 from ..contents.requirements.operands import Refusals, errors_of, refused_by_data, require_elements
 from ..contents.requirements.widths import has_64_bits, require_64_bits
@@ -725,12 +725,12 @@ class Generator:
     def outlook_of(self, op: str, ref: int, number: float) -> Outlook:
         """Returns what sizes say of a comparison of the one element of a value with a number."""
         usual = compared(op, self._range_of(ref), range_of(number))
-        return self._outlook(usual, ref, lambda known: comparison(op, known[0], number))
+        return self._outlook(usual, ref, lambda known: comparison(op, known[0], number), number)
 
-    def _outlook(self, usual: Usual, ref: int, truth: Truth) -> Outlook:
+    def _outlook(self, usual: Usual, ref: int, truth: Truth, *numbers: float) -> Outlook:
         if self._dataless is None:
             return Outlook(usual)
-        return self._dataless.outlook(self.dataless(ref), usual, (ref,), truth)
+        return outlook(self._dataless, self.dataless(ref), usual, (ref,), truth, numbers)
 
     def outlook_equal(self, values: Sequence[int]) -> Outlook:
         """Returns what sizes say of the equality of values."""
@@ -740,7 +740,8 @@ class Generator:
         usual = Usual(always=all_of(self._dataless.equal(first, other) for other in others))
         dataless = all_of(self.dataless(ref, empty=True) for ref in values)
         one_shape = len({getattr(self.said.values.get(ref), "shape", ref) for ref in values}) == 1
-        return self._dataless.outlook(dataless, usual, values, equality if one_shape else lambda known: ())
+        truth = equality if one_shape else lambda known: ()
+        return outlook(self._dataless, dataless, usual, values, truth)
 
     def _range_of(self, ref: int | None) -> Range:
         return Range() if ref is None or self._dataless is None else Ranges(self._dataless).of(ref)
@@ -870,7 +871,7 @@ class Generator:
         related.
         """
         ref = self.contents.name_of(tensor)
-        if ref is not None and self._dataless is not None and self._dataless.is_related(ref):
+        if ref is not None and self._dataless is not None and is_doubtful(self._dataless, ref):
             self.approximate(SAME_DATA)
 
     def element(self, tensor: Tensor) -> Dim:

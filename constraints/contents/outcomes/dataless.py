@@ -16,9 +16,8 @@ from ...terms.dims import Dim, Term, symbols
 from ...terms.equations import Equations
 from ...terms.formula import Formula, all_of, any_of, conjuncts, disjuncts, eq, free_symbols, ge, negate
 from .constancy import LAWS, NANS, Made
-from .fixed import cases, of_constant, outcomes
-from .ranges import Outlook, Ranges, Usual, below
-from .trials import BOTH, Truth, is_related, possible
+from .fixed import cases, of_constant
+from .ranges import Ranges, below
 
 TEMPLATES: Final[Mapping[str, str]] = {
     **dict.fromkeys("zeros_like ones_like full_like zero fill copy".split(), "input"),
@@ -133,18 +132,6 @@ class Dataless:
         found = self._region(ref)
         return any_of((found.plain, found.nan))
 
-    def outlook(self, dataless: Formula, usual: Usual, values: Sequence[int], truth: Truth) -> Outlook:
-        """Returns what sizes say of a condition on values, and those at which the values depend on no data.
-
-        An outcome that is usual at all sizes is no news.
-        """
-        true, false = outcomes(truth([*map(self.fixed, values)]) if dataless is not False else ())
-        same = any_of((negate(any_of(usual)), *map(self.undecided, values)))
-        unknown = all_of((less(dataless, any_of((true, false))), same))
-        news = usual.always is not True and true, usual.never is not True and false
-        settled = True in usual or any(outcome is True for outcome in (true, false))
-        return Outlook(usual, *news, unknown, BOTH if settled else possible(self, values, truth))
-
     def is_overwritten(self, ref: int) -> bool:
         """Returns whether something has been written into the value by another name."""
         return ref in self._overwritten
@@ -163,12 +150,6 @@ class Dataless:
     def is_certain(self, formula: Formula) -> bool:
         """Returns whether a formula holds at all sizes."""
         return formula is True or (formula is not False and self._certain(formula))
-
-    def is_related(self, ref: int) -> bool:
-        """Returns whether the value is computed from a relation of two results of the same data, and is not
-        found to be true for some data and false for others.
-        """
-        return is_related(self, (ref,)) and possible(self, (ref,), lambda known: known[0]) != BOTH
 
     def is_given(self, ref: int) -> bool:
         """Returns whether the value is an input, a parameter, or drawn at random from a given range."""

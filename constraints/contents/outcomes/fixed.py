@@ -304,6 +304,15 @@ def _largest(made: Made, of: CasesOf) -> Iterator[Case]:
         yield from _kept(made, of)
 
 
+def _spread(made: Made, of: CasesOf) -> Iterator[Case]:
+    """Numbers that are all the same deviate by 0 from their mean, which is one of them; of one number alone the
+    deviation is often NaN. Sums of short numbers are exact.
+    """
+    ref, count = made.ref("input"), made.size(made.get("dim"))
+    if ref is not None and made.op in ("std", "var") and made.place == 0 and isinstance(count, int) and count > 1:
+        yield from ((w, 0) for w, n in of(ref) if isinstance(n, int | float) and n == n and count <= FEW)
+
+
 def _places(made: Made, of: CasesOf) -> Iterator[Case]:
     """The places of elements other than 0. There may be none."""
     ref = made.ref("input")
@@ -604,6 +613,8 @@ MOVES: Final = (
     "T mT H"
 )
 """Operators that return some elements of their operand."""
+ORDERING: Final = "max min topk sort msort kthvalue median nanmedian mode cummax cummin".split()
+"""Operators whose first result has some elements of their operand."""
 AT_ZERO: Final = {
     **dict.fromkeys("exp cos cosh exp2".split(), 1.0),
     **dict.fromkeys("sin sinh tan tanh asin atan erf expm1 log1p sqrt".split(), 0.0),
@@ -617,7 +628,8 @@ REAL: Final[Mapping[str, Callable[[float], float]]] = {
 """Functions that rise, whose kernels err by few roundings."""
 LAWS: Final[Mapping[str, Law]] = {
     **dict.fromkeys(MOVES.split(), _kept),
-    **dict.fromkeys(("max", "min", "topk", *DISTINCT), _largest),
+    **dict.fromkeys((*ORDERING, *DISTINCT), _largest),
+    **dict.fromkeys(("std", "var"), _spread),
     **dict.fromkeys(("tril", "triu"), _triangle),
     **dict.fromkeys(("adaptive_avg_pool1d", "adaptive_avg_pool2d"), _averaged),
     **dict.fromkeys(PICKING, _places),

@@ -80,7 +80,7 @@ def free_numbers(program: Dataless, ref: int, depth: int = DEEPEST) -> str | Non
         is_whole = shape_of(program, others[0]) == value.shape
         return free_numbers(program, others[0], depth - 1) if is_whole else None
     if made.op in JOINING:
-        apart = not made.get("counts") and all(_are_apart(program, *two) for two in combinations(operands, 2))
+        apart = not made.get("counts") and all(are_apart(program, *two) for two in combinations(operands, 2))
         found = {free_numbers(program, one, depth - 1) for one in operands} if apart else {None}
         return None if None in found else found.pop() if len(found) == 1 else "some"
     if made.op in _SUMS and len(others) == 1 and made.get("alpha") in (None, 1):
@@ -162,7 +162,7 @@ def takes_once(index: object) -> bool:
     return all(part is None or isinstance(part, int | Term | Slice | Ellipses) for part in parts)
 
 
-def _are_apart(program: Dataless, one: int, other: int) -> bool:
+def are_apart(program: Dataless, one: int, other: int) -> bool:
     """Returns whether two tensors have no element in common: each is a part of its own of one call, or they
     depend on different data.
     """

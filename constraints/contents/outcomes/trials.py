@@ -1,37 +1,51 @@
-"""Conditions on two results of the same data, which may have one outcome only: no x equals x + 1, and none is
-above and below 0.
+"""Which outcomes of a condition on data are possible: no x equals x + 1, and no distance is below 0.
 
-Their outcomes are tried on data: all elements of an input are one number. An outcome found is possible.
+Outcomes are looked for by trials: all elements of an input are one number, and the calls are followed from
+there. An outcome found at each size tried is possible. Of one that is not found nothing is known.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise, permutations, product
-from typing import Any, Final, Protocol, TypeAlias
+from itertools import combinations, pairwise, permutations
+from typing import Any, Final, TypeAlias
 
 from msgspec import structs
 
-from ...ir.language import Cases, Tensor, Value
-from ...terms.dims import evaluate, symbols
-from ...terms.formula import Formula
+from ...ir.language import Between, Cases, Tensor, Value
+from ...terms.dims import Symbol, evaluate, lone, symbols
+from ...terms.formula import Formula, all_of, any_of, free_symbols, holds, ne, negate
 from ..laws.masks import COMPARISONS, CONNECTIVES
-from .constancy import ProgramValues
+from .dataless import Dataless, less
 from .fixed import cases, held, of_constant, outcomes
+from .freedom import drawn_numbers, is_free
+from .ranges import Outlook, Usual
+from .scattered import are_apart, free_numbers
 
 NUMBERS: Final = (1, 0, -1, 2, 0.5, -3, 7, 0.25)
 """The numbers with which all elements of an input are filled in trials."""
-SIZES: Final = (2, 3)
+SIZES: Final = (1, 2, 3, 17, 64)
 """The numbers that all symbols of sizes are tried to be."""
 DEPTH: Final = 12
-"""At most so many calls back relations and inputs are looked for."""
+"""At most so many calls back numbers are looked for with which values are compared."""
 FOLLOWED: Final = 24
 """At most so many calls numbers are followed through."""
+NEAR: Final = 0.5
+"""Elements of a tensor that may be any numbers are this near to the number of a trial."""
+SMALLEST: Final = 2.0**-40
+SMALL: Final = 2.0**-20
+"""Positive numbers that depend on data alone may all lie between these two."""
+FAR: Final = 64
+"""Numbers are tried that are this many times as far from 0 as those that values are compared with."""
+MOST_LOOKED_AT: Final = 64
+"""Parts of data are looked for among so many values."""
 RELATIONS: Final = COMPARISONS.keys() | CONNECTIVES.keys() | {"sub", "rsub", "isclose", "logical_xor"}
 """Operators whose result may be the same for all data if both operands are made of the same data."""
 PICKING: Final = frozenset("getitem select narrow unbind split chunk tensor_split diagonal".split())
 """Operators that return a part of their first operand."""
+COUNTING: Final = frozenset("sum count_nonzero view reshape flatten squeeze unsqueeze clone to long int".split())
+"""Operators that count the true elements of a mask, or keep such a number."""
 Datum: TypeAlias = int | tuple[Any, ...]
 """A value that data decide, by its reference, or the call that picks a part of one."""
 BOTH: Final = frozenset((True, False))
@@ -39,43 +53,104 @@ Truth: TypeAlias = Callable[[Sequence[Cases]], Cases]
 """Returns the cases of a condition, from those of the values that it is about."""
 
 
-class TriedValues(ProgramValues, Protocol):
-    """The calls and values of a program, and what they are made of."""
+def outlook(
+    program: Dataless,
+    dataless: Formula,
+    usual: Usual,
+    values: Sequence[int],
+    truth: Truth,
+    numbers: Sequence[float] = (),
+) -> Outlook:
+    """Returns what sizes say of a condition on values, and those at which the values depend on no data. The
+    condition compares with `numbers`.
 
-    def sources(self, ref: int) -> Sequence[int]: ...
-
-    def is_overwritten(self, ref: int) -> bool: ...
-
-    def is_data(self, ref: int) -> bool: ...
-
-    def is_certain(self, formula: Formula) -> bool: ...
-
-
-def possible(program: TriedValues, values: Sequence[int], truth: Truth) -> frozenset[bool]:
-    """Returns outcomes that a condition on values has for some data: both where no relation of two results of
-    the same data is in it, else those that are found.
+    An outcome that is usual at all sizes is no news.
     """
-    if not is_related(program, values):
-        return BOTH
+    true, false = outcomes(truth([*map(program.fixed, values)]) if dataless is not False else ())
+    same = any_of((negate(any_of(usual)), *map(program.undecided, values)))
+    unknown = all_of((less(dataless, any_of((true, false))), same))
+    news = usual.always is not True and true, usual.never is not True and false
+    settled = True in usual or any(outcome is True for outcome in (true, false))
+    found = BOTH if settled else possible(program, values, truth, any_of((dataless, *usual)), numbers)
+    return Outlook(usual, *news, unknown, found)
+
+
+def is_doubtful(program: Dataless, ref: int) -> bool:
+    """Returns whether a number that data decide may be the same for all: it is made of a mask, or of a
+    relation of two results of the same data, and is not found to be true for some data and false for others.
+    """
+    if not is_related(program, (ref,)) and not _is_of_mask(program, ref, DEPTH):
+        return False
+    return possible(program, (ref,), lambda known: known[0], program.region(ref)) != BOTH
+
+
+def possible(
+    program: Dataless,
+    values: Sequence[int],
+    truth: Truth,
+    known: Formula = False,
+    numbers: Sequence[float] = (),
+) -> frozenset[bool]:
+    """Returns outcomes that a condition on values has for some data, at each of the sizes that are tried but
+    those at which its outcome is `known`. The condition compares with `numbers`.
+    """
+    parts = _are_parts_apart(program, values)
+    data = [*dict.fromkeys(d for ref in values for d in _data(program, ref, FOLLOWED, parts))]
+    near = {n for number in (*numbers, *_compared(program, values)) for n in _around(number)}
+    trials = [*_trials(program, data, sorted(near.difference(NUMBERS)))]
+    found: frozenset[bool] | None = None
+    for size in SIZES:
+        if _holds(known, size):
+            continue
+        here = _found(program, values, truth, trials, size, parts)
+        found = here if found is None or here is None else found & here
+        if found is not None and not found:
+            break
+    return found or frozenset()
+
+
+class _NoSize(Exception):
+    """Raised where a tensor has no such size."""
+
+
+def _found(
+    program: Dataless,
+    values: Sequence[int],
+    truth: Truth,
+    trials: Sequence[Mapping[Datum, float]],
+    size: int,
+    parts: bool,
+) -> frozenset[bool] | None:
+    """Returns the outcomes that are found at a size; None if the program has no such sizes."""
     found: set[bool] = set()
-    data_of = [*dict.fromkeys(d for ref in values for d in _data(program, ref, FOLLOWED))]
-    near = {n for ref in values for number in _compared(program, ref, DEPTH) for n in _around(number)}
-    for size, data in product(SIZES, _trials(data_of, sorted(near.difference(NUMBERS)))):
-        numbers = _Numbers(program, data, size)
-        true, false = outcomes(truth([numbers.of(ref) for ref in values]))
+    for at, data in enumerate(trials):
+        numbers = _Numbers(program, data, size, parts)
+        try:
+            known = truth([numbers.of(ref) for ref in values])
+        except _NoSize:
+            return None
+        true, false = outcomes(known)
         found |= {outcome for outcome, where in ((True, true), (False, false)) if where is True}
-        if len(found) == 2:
+        if len(found) == 2 or (at == len(NUMBERS) and not found):
             break
     return frozenset(found)
 
 
-def is_related(program: TriedValues, values: Sequence[int]) -> bool:
+def _holds(formula: Formula, size: int) -> bool:
+    """Returns whether a formula holds where all symbols are of this size."""
+    try:
+        return holds(formula, dict.fromkeys(free_symbols(formula), size))
+    except ZeroDivisionError:
+        return False
+
+
+def is_related(program: Dataless, values: Sequence[int]) -> bool:
     """Returns whether the values, or operands of a relation from which they are computed, share data."""
     pairs = [*pairwise(values), *(pair for ref in values for pair in _relations(program, ref, DEPTH))]
     return any(not _data(program, one).keys().isdisjoint(_data(program, other)) for one, other in pairs)
 
 
-def _relations(program: TriedValues, ref: int, depth: int) -> Iterator[tuple[int, int]]:
+def _relations(program: Dataless, ref: int, depth: int) -> Iterator[tuple[int, int]]:
     """Yields the operands of relations from which a condition is computed, one operand at a time."""
     made = program.made(ref)
     if made is None or not depth:
@@ -88,12 +163,23 @@ def _relations(program: TriedValues, ref: int, depth: int) -> Iterator[tuple[int
             yield from _relations(program, source, depth - 1)
 
 
-def _data(program: TriedValues, ref: int, depth: int = DEPTH) -> dict[Datum, None]:
+def _is_of_mask(program: Dataless, ref: int, depth: int) -> bool:
+    """Returns whether a number counts the true elements of a mask that is computed from data."""
+    value, made = program.value(ref), program.made(ref)
+    if made is None or not depth or not isinstance(value, Tensor):
+        return False
+    sources = program.sources(ref)
+    if value.dtype == "bool":
+        return made.op in COMPARISONS
+    return made.op in COUNTING and len(sources) == 1 and _is_of_mask(program, sources[0], depth - 1)
+
+
+def _data(program: Dataless, ref: int, depth: int = DEPTH, parts: bool = True) -> dict[Datum, None]:
     """Returns the data that a value is made of: inputs, random numbers, and parts of such."""
     found: dict[Datum, None] = {}
     met, last = {ref}, [ref]
     for _ in range(depth):
-        data = {back: datum for back in last if (datum := _datum(program, back)) is not None}
+        data = {back: datum for back in last if (datum := _datum(program, back, parts)) is not None}
         found |= dict.fromkeys(data.values())
         sources = (source for back in last if back not in data for source in program.sources(back))
         last = [*dict.fromkeys(source for source in sources if source not in met)]
@@ -101,49 +187,84 @@ def _data(program: TriedValues, ref: int, depth: int = DEPTH) -> dict[Datum, Non
     return found
 
 
-def _datum(program: TriedValues, ref: int) -> Datum | None:
-    """Returns the value itself if it is data, and for a part of another value the call that picks it: two
-    parts count as independent, unless they are picked alike.
-    """
+def _datum(program: Dataless, ref: int, parts: bool) -> Datum | None:
+    """Returns the value itself if it is data, or the call that picks a part of independent numbers."""
     if program.is_data(ref):
         return ref
     made = program.made(ref)
-    if made is None or made.op not in PICKING:
+    if not parts or made is None or made.op not in PICKING or free_numbers(program, ref) is None:
         return None
-    by_data = any(_data(program, back) for back in program.sources(ref))
-    return (made.op, made.node.args, made.place) if by_data else None
+    return made.op, made.node.args, made.place
 
 
-def _compared(program: TriedValues, ref: int, depth: int) -> Iterator[float]:
+def _are_parts_apart(program: Dataless, values: Sequence[int]) -> bool:
+    """Returns whether the parts that values are made of have no element in common, with each other and with
+    other data.
+    """
+    met: dict[Datum, int] = {}
+    stack = [*values]
+    seen = {*values}
+    while stack and len(seen) <= MOST_LOOKED_AT:
+        ref = stack.pop()
+        datum = _datum(program, ref, parts=True)
+        if datum is not None:
+            met.setdefault(datum, ref)
+            continue
+        new = [source for source in program.sources(ref) if source not in seen]
+        seen.update(new)
+        stack += new
+    if not any(isinstance(datum, tuple) for datum in met):
+        return False
+    return not stack and all(are_apart(program, *two) for two in combinations(met.values(), 2))
+
+
+def _compared(program: Dataless, values: Sequence[int]) -> Iterator[float]:
     """Yields the numbers with which values are compared that a condition is computed from."""
-    made = program.made(ref)
-    if made is None or not depth:
-        return
-    if made.op in COMPARISONS:
-        yield from (n for _, n in made.node.args if isinstance(n, int | float))
-    for source in program.sources(ref):
-        yield from _compared(program, source, depth - 1)
+    seen, last = {*values}, [*values]
+    for _ in range(DEPTH):
+        for made in filter(None, map(program.made, last)):
+            if made.op in COMPARISONS:
+                yield from (n for _, n in made.node.args if isinstance(n, int | float))
+        sources = (source for ref in last for source in program.sources(ref))
+        last = [*dict.fromkeys(source for source in sources if source not in seen)]
+        seen.update(last)
 
 
 def _around(number: float) -> tuple[float, ...]:
-    return number - 1, number, number + 1
+    """Returns numbers next to one, and some far away."""
+    far = FAR * (abs(number) + 1)
+    return number - 1, number, number + 1, -number, far, -far
 
 
-def _trials(data: Sequence[Datum], more: Sequence[float]) -> Iterator[Mapping[Datum, float]]:
-    """Yields numbers for inputs: one for all of them, of these or of `more`, then one for the first and
-    another for the rest.
+def _trials(
+    program: Dataless, data: Sequence[Datum], more: Sequence[float]
+) -> Iterator[Mapping[Datum, float]]:
+    """Yields numbers for data: one for all of them, of these or of `more`, then none, so that elements differ,
+    then one for the first and another for the rest. Numbers drawn at random are of the range that they are
+    drawn from.
     """
-    for number in (*NUMBERS, *more):
-        yield dict.fromkeys(data, number)
+    drawn = {d: drawn_numbers(made) for d in data if isinstance(d, int) and (made := program.made(d))}
+
+    def filled(number: float, at: int, some: Sequence[Datum]) -> Iterator[tuple[Datum, float]]:
+        for datum in some:
+            own = drawn.get(datum)
+            if own is None or number in own:
+                yield datum, number
+            elif own:
+                yield datum, own[at % len(own)]
+
+    for at, number in enumerate((*NUMBERS, *more)):
+        yield dict(filled(number, at, data))
+    yield {}
     for first, rest in permutations(NUMBERS, 2) if len(data) > 1 else ():
-        yield {**dict.fromkeys(data, rest), data[0]: first}
+        yield dict(filled(rest, 0, data)) | dict(filled(first, 1, data[:1]))
 
 
 class _Numbers:
     """The numbers of a program's values, where each element of an input is the same."""
 
-    def __init__(self, program: TriedValues, data: Mapping[Datum, float], size: int) -> None:
-        self._program, self._data, self._size = program, data, size
+    def __init__(self, program: Dataless, data: Mapping[Datum, float], size: int, parts: bool) -> None:
+        self._program, self._data, self._size, self._parts = program, data, size, parts
         self._found: dict[int, Cases] = {}
 
     def of(self, ref: int, depth: int = FOLLOWED) -> Cases:
@@ -156,26 +277,43 @@ class _Numbers:
         return self._found[ref]
 
     def _value(self, ref: int) -> Value:
-        """Returns a value at the size that is tried; None where it has none."""
+        """Returns a value at the size that is tried. Raises _NoSize if it cannot have elements there."""
         value = self._program.value(ref)
         if not isinstance(value, Tensor):
             return value
         names = {name for dim in value.shape for name in symbols(dim)}
+        if any(self._program.is_certain(ne(lone(Symbol(name)), self._size)) for name in names):
+            raise _NoSize
         try:
             shape = tuple(evaluate(dim, dict.fromkeys(names, self._size)) for dim in value.shape)
         except ZeroDivisionError:
-            return None
+            raise _NoSize from None
+        if any(size <= 0 for size in shape):
+            raise _NoSize
         return structs.replace(value, shape=shape)
 
     def _cases(self, ref: int, depth: int) -> Cases:
         value, made = self._value(ref), self._program.made(ref)
         if self._program.is_overwritten(ref) or not isinstance(value, Tensor):
             return ()
-        datum = _datum(self._program, ref)
-        if datum is not None and datum in self._data:
-            return held([(True, self._data[datum])], value)
+        datum = _datum(self._program, ref, self._parts)
+        if datum is not None:
+            return held([(True, self._data[datum])], value) if datum in self._data else ()
         known = of_constant(value)
         if known or made is None:
             return known
         values = {value: self._value(value) for value in (*self._program.sources(ref), *made.node.results)}
-        return cases(replace(made, values=values), value, lambda source: self.of(source, depth - 1))
+        found = cases(replace(made, values=values), value, lambda source: self.of(source, depth - 1))
+        return found or self._near(ref, value)
+
+    def _near(self, ref: int, value: Tensor) -> Cases:
+        """Returns bounds of a tensor that may be any numbers: those of the number that its data are; where they
+        are different numbers, bounds of deviations and their like, which may be any small positive ones.
+        """
+        if not self._data and free_numbers(self._program, ref) == "positive":
+            return held([(True, Between(SMALLEST, SMALL))], value)
+        numbers = {self._data.get(datum) for datum in _data(self._program, ref, FOLLOWED, self._parts)}
+        number = numbers.pop() if len(numbers) == 1 else None
+        if number is None or not is_free(self._program, ref):
+            return ()
+        return held([(True, Between(number - NEAR, number + NEAR))], value)
