@@ -333,7 +333,7 @@ class _PathReading:
             origin = _origin(path, note.node)
             if note.code == "no-rule":
                 self.open.append(OpenSizes(walk.reached, note.reason, origin, index))
-            elif note.may_accept:
+            elif note.may_accept and path.end.how != "raised":  # which accepts nothing
                 region = all_of((walk.reached, self._where(note)))
                 self.doubts.append(OpenSizes(region, note.reason, origin, index))
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, NoReturn
 import torch
 
 from ..constraints.contents.outcomes.ranges import CLEAR, Outlook
+from ..constraints.contents.outcomes.trials import Computed
 from ..constraints.ir.language import Direction, Tensor
 from ..constraints.ir.program import Ref
 from ..constraints.ir.spec import Spec
@@ -156,8 +157,11 @@ class Recorder(Ledger, ABC):
     def datum(
         self, dtype: str | None, dataless: Formula = False,
         about: Callable[[str, float], Outlook] | None = None,
+        of: int | Computed | None = None,
     ) -> Any:
-        """Returns a number of this dtype that the data decides, which at some sizes are none."""
+        """Returns a number of this dtype that the data decides, which at some sizes are none: an element `of`
+        the tensor of this reference, or one that is computed so.
+        """
 
     @abstractmethod
     def iterator(self, value: Any, frame: FrameType) -> Iterator[Any]:

@@ -62,6 +62,12 @@ def _every_second(sizes: Sequence[int], least: float, greatest: float) -> torch.
     return least + (torch.arange(_numel(sizes)) % 2).reshape(tuple(sizes)) * (greatest - least)
 
 
+def _identity(sizes: Sequence[int]) -> torch.Tensor:
+    """Matrices of zeros but for ones on the diagonal."""
+    ones = torch.ones(tuple(sizes))
+    return ones.tril().triu() if len(sizes) > 1 else ones
+
+
 def _dominant(sizes: Sequence[int]) -> torch.Tensor:
     """Matrices that are positive definite, also if some number is added to all elements."""
     ones = torch.ones(tuple(sizes))
@@ -79,6 +85,9 @@ FILLS: dict[str, Fill] = {
     "half": lambda sizes: torch.full(tuple(sizes), 0.5),
     "dominant": _dominant,
     "dominated": lambda sizes: -_dominant(sizes),
+    "far below": lambda sizes: torch.full(tuple(sizes), -1e4),
+    "shares": lambda sizes: _ascending(sizes) / max(_numel(sizes), 1),
+    "identity": lambda sizes: _identity(sizes),
     "apart": lambda sizes: _every_second(sizes, 0.0, 1e4),
 }
 FIRST = ("low", "high", "random")

@@ -33,7 +33,16 @@ from ..contents.outcomes.fitting import never_finite, none_between
 from ..contents.outcomes.fixed import comparison, equality, number_of_results, outcomes
 from ..contents.outcomes.ranges import OPEN, Outlook, Range, Ranges, Usual, compared, range_of
 from ..contents.outcomes.singular import no_inverse
-from ..contents.outcomes.trials import Truth, is_doubtful, outlook
+from ..contents.outcomes.trials import (
+    BOTH,
+    Computed,
+    Truth,
+    holding,
+    is_doubtful,
+    of_elements,
+    outlook,
+    possible,
+)
 from ..contents.requirements.indices import NO_DATA, SAME_DATA
 from ..contents.requirements.operands import Refusals, errors_of, refused_by_data, require_elements
 from ..contents.requirements.widths import has_64_bits, require_64_bits
@@ -414,6 +423,8 @@ class Generator:
     """The same facts, as a key to cached answers."""
     _learnt: list[Formula] = field(default_factory=list)
     _choices: dict[str, Choice | Sought] = field(default_factory=dict)
+    computed_numbers: dict[str, Computed] = field(default_factory=dict)
+    """How numbers that the data decide, about which no more is known, are computed from elements."""
     """Numbers that the data choose from known values, by name."""
     _free_counts: dict[str, Dim] = field(default_factory=dict)
     """The number of elements of each mask whose elements the user may choose, by the name of the number of
@@ -498,6 +509,8 @@ class Generator:
             )
             self.said.constraints.append(constraint)
             self.learn(formula)
+            if True not in self.outcomes_of_numbers(formula):
+                self.approximate(SAME_DATA, "accept")
 
     def _asks_for_trues(self, formula: Formula) -> bool:
         """Returns whether a requirement holds from some number of true elements of a free mask on."""
@@ -602,6 +615,7 @@ class Generator:
         below: Formula = True if high is None else le(size, high)
         more = True if also is None else also(size)
         self._choices.pop(name, None)
+        self.computed_numbers.pop(name, None)
         if counted is not None and (sought := self._sought(counted, hint)) is not None:
             self._choices[name] = sought
         known = self.said.unbacked[name] = all_of((above, below, more))
@@ -705,7 +719,7 @@ class Generator:
     def outlook(self, ref: int) -> Outlook:
         """Returns what sizes say of the truth of a value, by its reference."""
         usual = OPEN if self._dataless is None else Ranges(self._dataless).usual(ref)
-        return self._outlook(usual, ref, lambda known: known[0])
+        return self._outlook(usual, ref, lambda known, size: known[0])
 
     def outcomes(self, ref: int) -> tuple[Formula, Formula]:
         """Returns sizes at which a value is true for all data, and such at which it is false."""
@@ -725,7 +739,7 @@ class Generator:
     def outlook_of(self, op: str, ref: int, number: float) -> Outlook:
         """Returns what sizes say of a comparison of the one element of a value with a number."""
         usual = compared(op, self._range_of(ref), range_of(number))
-        return self._outlook(usual, ref, lambda known: comparison(op, known[0], number), number)
+        return self._outlook(usual, ref, lambda known, size: comparison(op, known[0], number), number)
 
     def _outlook(self, usual: Usual, ref: int, truth: Truth, *numbers: float) -> Outlook:
         if self._dataless is None:
@@ -740,8 +754,37 @@ class Generator:
         usual = Usual(always=all_of(self._dataless.equal(first, other) for other in others))
         dataless = all_of(self.dataless(ref, empty=True) for ref in values)
         one_shape = len({getattr(self.said.values.get(ref), "shape", ref) for ref in values}) == 1
-        truth = equality if one_shape else lambda known: ()
+
+        def truth(known: Sequence[Cases], size: int | None) -> Cases:
+            return equality(known) if one_shape else ()
+
         return outlook(self._dataless, dataless, usual, values, truth)
+
+    def outcomes_of(self, computed: Computed, near: Sequence[float]) -> frozenset[bool]:
+        """Returns the outcomes that are found of a condition that is computed from elements of tensors.
+        Numbers `near` its limits are tried.
+        """
+        if self._dataless is None:
+            return BOTH
+        known = all_of(map(self._dataless.region, computed.refs))
+
+        def truth(known: Sequence[Cases], size: int | None) -> Cases:
+            return () if size is None else of_elements(known, size, computed.compute)
+
+        return possible(self._dataless, computed.refs, truth, known, near)
+
+    def outcomes_of_numbers(self, formula: Formula) -> frozenset[bool]:
+        """Returns the outcomes that are found of a formula on numbers that the data decide; both of one on
+        sizes, and on numbers whose range is known.
+        """
+        if not self.computed_numbers:
+            return BOTH
+        names = [name for name in free_symbols(formula) if name in self.computed_numbers]
+        if not names:
+            return BOTH
+        near = [compare.term if isinstance(compare.term, int) else dict(coefficients(compare.term)).get((), 0)
+                for compare in comparisons(formula)]  # fmt: skip
+        return self.outcomes_of(holding(formula, names, self.computed_numbers), near)
 
     def _range_of(self, ref: int | None) -> Range:
         return Range() if ref is None or self._dataless is None else Ranges(self._dataless).of(ref)
@@ -896,8 +939,11 @@ class Generator:
             span = extremes(tensor) if way is None else way
             low, high = (span.low, span.high) if span else (None, None)
             number = self.fresh("data", low, high)
+            ref, name = contents.name_of(tensor), "".join(symbols(number))
             if (choice := self._choice(tensor)) is not None:
-                self._choices["".join(symbols(number))] = choice
+                self._choices[name] = choice
+            elif span is None and ref is not None:
+                self.computed_numbers[name] = Computed((ref,), lambda numbers, size: numbers[0])
             if low != high or low is None:
                 known, rest = self.without_data(tensor)
                 for where, one in known:

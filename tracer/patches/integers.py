@@ -50,7 +50,7 @@ def symbolic_int(*args: Any, **kwargs: Any) -> Any:
         if type(value) is Real and value.compute is None:
             value.run.may_raise(ValueError, "cannot convert float NaN to integer")
             value.run.may_raise(OverflowError, "cannot convert float infinity to integer")
-            return value.run.datum("int64", value.run.dataless_floats)
+            return value.run.datum("int64", value.run.dataless_floats, of=value.data)
     return builtins.int(*args, **kwargs)
 
 

@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 import torch
 
 from ...constraints.contents.outcomes.ranges import CLEAR, Outlook
+from ...constraints.contents.outcomes.trials import Computed
 from ...constraints.contents.requirements.indices import NO_DATA, SAME_DATA
 from ...constraints.engine.generate import Generator
 from ...constraints.engine.kernels import kernels_of
@@ -29,13 +30,14 @@ from ...constraints.terms.intervals import interval
 from ...constraints.terms.rows import Deeper, rank_of
 from ..bytecode.handlers import is_guarded
 from ..bytecode.operands import MOST
-from ..bytecode.origins import here
+from ..bytecode.origins import caller, here, is_inner
 from ..host.operators import INSTALLED
 from ..patches.stand_ins import AnotherSource, calls_builtins
 from ..recorder import Recorder
 from ..summaries.active import Calling
 from ..summaries.loops import Loops
 from ..summaries.merging import Calls
+from ..values.floats import element
 from ..values.keys import beside, digits, length, meets_numbers, missing, names_module
 from ..values.numbers import Real, Size
 from ..values.sequences import Lazy, iterate, lazy, makes_list, takes_blocks, times
@@ -62,6 +64,12 @@ NOT_AGAIN = "the program behaves differently when it is run again"
 
 
 _HASHES = frozenset({"hash", "__hash__"})
+
+
+def _asks_of_library() -> bool:
+    """Returns whether a line of torch's asks, as one that checks a sample of a distribution of its own."""
+    frame = caller()
+    return frame is not None and is_inner(frame.f_code.co_filename)
 
 
 def _calls_hash(frame: FrameType) -> bool:
@@ -154,7 +162,10 @@ class Decisions(Recorder):
         if formula in self.settled:
             self.loops.ends(formula)
             return self.settled[formula]
-        return self._branch(formula, None)
+        before, outcome = len(self.conditions), self._branch(formula, None)
+        if len(self.conditions) > before and outcome not in self.generator.outcomes_of_numbers(formula):
+            self._approximate(SAME_DATA, may="accept")
+        return outcome
 
     def varies(self, dim: Dim) -> bool:
         return self.loops.varies(dim)
@@ -329,8 +340,8 @@ class Decisions(Recorder):
         if unknown is not False and self.certain(negate(unknown)):
             unknown = False
         outcome = self._branch(None, None) if unknown is False else self.guess(NO_DATA, unknown)
-        if outcome not in outlook.possible:
-            self._approximate(SAME_DATA)
+        if outcome not in outlook.possible and not (outlook.drawn and _asks_of_library()):
+            self._approximate(SAME_DATA, may="accept")  # perhaps no data get here
         settled = outlook.usual.always if outcome else outlook.usual.never
         if settled is not False and len(self.conditions) > before:
             self.conditions[-1] = dataclasses.replace(self.conditions[-1], settled=settled)
@@ -388,19 +399,24 @@ class Decisions(Recorder):
         dtype: str | None,
         dataless: Formula = False,
         about: Callable[[str, float], Outlook] | None = None,
+        of: int | Computed | None = None,
     ) -> Any:
         """A number that the data decides: an integer is a fresh size, a float a Real, with what is known
-        `about` comparisons of it.
+        `about` comparisons of it. It is an element `of` the tensor of this reference, or is computed so.
         """
         if dtype == "bool":
-            return self.coin(Outlook(unknown=dataless))
+            return self.coin(self.generator.outlook(of) if isinstance(of, int) else Outlook(unknown=dataless))
+        computed = element(of) if isinstance(of, int) else of
         if dtype is not None and dtype.startswith(("int", "uint")):
             if dataless is not False:
                 self._approximate(NO_DATA, dataless)
-            return Size(self, self.generator.fresh("data", None, None))
+            number = self.generator.fresh("data", None, None)
+            if computed is not None:
+                self.generator.computed_numbers["".join(symbols(number))] = computed
+            return Size(self, number)
         self.dataless_floats = any_of((self.dataless_floats, dataless))
         found = Real(self, None, None)
-        found.about = about
+        found.about, found.data = about, computed
         return found
 
     def _branch(self, formula: Formula | None, value: int | None) -> bool:

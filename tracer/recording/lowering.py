@@ -141,7 +141,9 @@ class Lowering(RealTensors):
         if isinstance(value, tuple):
             return tuple(map(self._passed, value))
         if isinstance(value, Number):
-            return Real(self, None, None)
+            given = Real(self, None, None)
+            given.is_input = True
+            return given
         return size(self, value) if isinstance(value, Term) else value
 
 

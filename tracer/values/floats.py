@@ -18,8 +18,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final, Literal, TypeAlias
 
+from ...constraints.contents.outcomes.trials import Computed
 from ...constraints.terms import formula as logic
-from ...constraints.terms.dims import Dim, Term, divide
+from ...constraints.terms.dims import Dim, Term, divide, evaluate, symbols
 from ...constraints.terms.formula import Formula
 
 LARGEST: Final = 2**40
@@ -296,3 +297,25 @@ def _made(p: Dim, q: Dim, steps: int, exact: Formula, nearest: Formula) -> Near 
         return None
     whole, rest = divide(p, q)
     return Near(whole, 1, steps, exact, nearest) if rest == 0 else Near(p, q, steps, exact, nearest)
+
+
+# --- floats that the data decide -------------------------------------------------------------------------
+
+
+def element(ref: int) -> Computed:
+    """Returns the only element of a tensor."""
+    return Computed((ref,), lambda numbers, size: numbers[0])
+
+
+def fraction(ratio: Ratio) -> Computed:
+    """Returns a fraction of dims."""
+    return Computed((), lambda numbers, size: _at(ratio[0], size) / _at(ratio[1], size))
+
+
+def constant(number: float) -> Computed:
+    """Returns a number that the program wrote."""
+    return Computed((), lambda numbers, size: number)
+
+
+def _at(dim: Dim, size: int) -> int:
+    return evaluate(dim, dict.fromkeys(symbols(dim), size))

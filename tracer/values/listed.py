@@ -46,7 +46,7 @@ def tolist(run: Recorder, x: SymbolicTensor) -> Any:
     if not value.shape:
         return item(run, x)
     if not (value.dtype or "").startswith(("int", "uint")):
-        return _data(run, value, value.shape, dataless(run, x))
+        return _data(run, value.dtype, value.shape, dataless(run, x), x.ref.id)
     at, count = in_order(value), run.simplified(value.shape[0])
     if value.rank == 1 and isinstance(count, Term):
         return _of_vector(run, x, count, at)
@@ -163,10 +163,10 @@ def _made_anew(input: Any, size: Any, **options: Any) -> SymbolicTensor | None:
     return made
 
 
-def _data(run: Recorder, value: Tensor, sizes: tuple[Dim, ...], nowhere: Formula) -> Any:
+def _data(run: Recorder, dtype: str | None, sizes: tuple[Dim, ...], nowhere: Formula, ref: int) -> Any:
     if not sizes:
-        return run.datum(value.dtype, nowhere)
-    return [_data(run, value, sizes[1:], nowhere) for _ in range(size(run, sizes[0]))]
+        return run.datum(dtype, nowhere, of=ref)
+    return [_data(run, dtype, sizes[1:], nowhere, ref) for _ in range(size(run, sizes[0]))]
 
 
 def as_tensor(run: Recorder, several: Any) -> Any:

@@ -17,6 +17,7 @@ from typing import Any, Final, NoReturn
 import torch
 
 from ...constraints.contents.outcomes.ranges import Outlook
+from ...constraints.contents.outcomes.trials import BOTH, Computed
 from ...constraints.ir.system import Answer
 from ...constraints.terms import dims
 from ...constraints.terms import formula as logic
@@ -37,8 +38,10 @@ from .floats import (
     Near,
     Ratio,
     Rise,
+    constant,
     difference,
     floor_quotient,
+    fraction,
     power_of_two,
     product,
     quotient,
@@ -517,6 +520,10 @@ class Real(torch.SymFloat):
         """For a number that the program wrote, that number."""
         self.about: Callable[[str, float], Outlook] | None = None
         """For an element of a tensor, what is usual of a comparison of it with a number."""
+        self.data: Computed | None = None
+        """For a float that the data decide, how it is computed from them, if that is known."""
+        self.is_input = False
+        """Whether it is an input of the user's, or computed from such alone: it may be any number."""
 
     @classmethod
     def of(cls, run: Recorder, value: float) -> Real:
@@ -555,7 +562,7 @@ class Real(torch.SymFloat):
             return NotImplemented
         a, b = (lifted, self) if swap else (self, lifted)
         if a.compute is None or b.compute is None:
-            return Real(self.run, None, None)._like(a, b)
+            return self._of_data(plain, a, b)._like(a, b)
         ratio = exact(a.ratio, b.ratio) if exact and a.ratio and b.ratio else None
         about = near(a.near, b.near) if near and a.near and b.near else None
         first, second, constant, rise = a.compute, b.compute, lifted.given, None
@@ -564,6 +571,21 @@ class Real(torch.SymFloat):
             rise = self.rise.then(step, sign(constant) > 0)
         made = Real(self.run, ratio, lambda: plain(first(), second()), rise=rise, near=about)
         return made._like(a, b)
+
+    def _of_data(self, plain: Callable[[float, float], Any], *operands: Real) -> Real:
+        """Returns the result of a function of two floats, or of this one, some of which the data decide."""
+        found, known = Real(self.run, None, None), [operand._in_data() for operand in operands]
+        found.is_input = all(operand.is_input or operand.given is not None for operand in operands)
+        match known:
+            case [Computed() as a, Computed() as b]:
+                found.data = a.beside(b, plain)
+        return found
+
+    def _in_data(self) -> Computed | None:
+        """Returns how the float is computed where others are of data."""
+        if self.data is not None or self.given is None:
+            return self.data or (fraction(self.ratio) if self.ratio else None)
+        return constant(self.given)
 
     def _like(self, *operands: Real) -> Real:
         """Returns the float, which is one of NumPy's if an operand is."""
@@ -651,7 +673,7 @@ class Real(torch.SymFloat):
         if (self == 0 and e < 0) if exponent.given is None else (e < 0 and self == 0):
             self._undefined(ZeroDivisionError("0.0 cannot be raised to a negative power"), exponent)
         if self.compute is None or exponent.compute is None:
-            return Real(self.run, None, None)._like(self, exponent)
+            return self._of_data(operator.pow, self, exponent)._like(self, exponent)
         if self < 0 and not e.is_integer():
             return float(self) ** float(exponent)
         if e == 0.5 and self.ratio and self.ratio[1] == 1:
@@ -723,7 +745,9 @@ class Real(torch.SymFloat):
             error = OverflowError("math range error"), ValueError("math domain error")
             raise error[undefined[0] != ">"]
         if self.compute is None:
-            return Real(self.run, None, None)
+            found = Real(self.run, None, None)
+            found.data, found.is_input = self.data and self.data.then(function), self.is_input
+            return found
         compute, rise = self.compute, self.rise if self._spaced() else None
         if rise is not None and undefined is not None:
             how, limit = undefined
@@ -816,6 +840,8 @@ class Real(torch.SymFloat):
             digits = operator.index(ndigits)
             found = Real(self.run, None, self.compute and (lambda: round(float(self), digits)))
             found.rise = self.rise and self.rise.then(lambda x: round(x, digits))
+            found.data = self.data and self.data.then(lambda x: round(x, digits))
+            found.is_input = self.is_input
             return found
         if self.square is not None:
             return size(self.run, (dims.square_root(4 * self.square) + 1) // 2)
@@ -832,7 +858,8 @@ class Real(torch.SymFloat):
         if self.compute is None or lifted.compute is None:
             if self.about is not None and lifted.given is not None:
                 return self.run.coin(self.about(OPERATORS[how], lifted.given))
-            return self.run.coin(Outlook(unknown=self.run.dataless_floats))
+            unknown = self.run.dataless_floats
+            return self.run.coin(Outlook(unknown=unknown, possible=self._found(lifted, how)))
         mine, theirs = self._fraction(), lifted._fraction()
         if lifted.given is not None and lifted.given == lifted.given // 1:
             theirs = int(lifted.given), 1  # however large: floats are compared with it as numbers are
@@ -850,6 +877,17 @@ class Real(torch.SymFloat):
             if self._certain(positive):
                 return self._compare_near(self.near, lifted.near, how)
         return PLAIN[how](float(self), float(lifted))
+
+    def _found(self, other: Real, how: Comparison) -> frozenset[bool]:
+        """Returns the outcomes that a comparison of floats that the data decide has for some of these."""
+        if all(one.is_input or one.given is not None for one in (self, other)):
+            return BOTH
+        mine, theirs = self._in_data(), other._in_data()
+        if mine is None or theirs is None:
+            return frozenset()
+        compared = mine.beside(theirs, PLAIN[how])
+        near = (other.given,) if other.given is not None else ()
+        return self.run.generator.outcomes_of(compared, near)
 
     def _compare_near(self, mine: Near, theirs: Near, how: Comparison) -> bool:
         greater, less, equal = mine.against(theirs, self._certain)

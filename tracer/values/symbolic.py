@@ -727,8 +727,8 @@ def item(run: Recorder, x: SymbolicTensor) -> Any:
         return size(run, run.generator.element(value))
     if (number := run.generator.float_of(x.ref.id)) is not None:
         return number
-    about = run.generator.outlook_of
-    return run.datum(value.dtype, dataless(run, x), lambda op, number: about(op, x.ref.id, number))
+    about, ref = run.generator.outlook_of, x.ref.id
+    return run.datum(value.dtype, dataless(run, x), lambda op, number: about(op, ref, number), ref)
 
 
 def as_int(run: Recorder, x: SymbolicTensor) -> int:

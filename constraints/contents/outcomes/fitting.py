@@ -63,10 +63,8 @@ def none_between(program: Dataless, ref: int, low: Dim | None, high: Dim | None,
     bounds = Ranges(program).of(ref)
     is_above = low is None or _is_up_to(program, low, bounds.low)
     is_below = high is None or _is_up_to(program, bounds.high, high)
-    if is_above and is_below and not some:
-        return False
-    if high is None and _positive(program, ref, DEEPEST):
-        return False
+    if (is_above and is_below and not some) or (high is None and _positive(program, ref, DEEPEST)):
+        return never_finite(program, ref)
     return negate(_where_one_number(program, ref, partial(_lies_between, low, 0 if some else None, high)))
 
 

@@ -305,12 +305,12 @@ def _largest(made: Made, of: CasesOf) -> Iterator[Case]:
 
 
 def _spread(made: Made, of: CasesOf) -> Iterator[Case]:
-    """Numbers that are all the same deviate by 0 from their mean, which is one of them; of one number alone the
-    deviation is often NaN. Sums of short numbers are exact.
+    """Numbers that are all the same do not deviate from their mean. Of one number alone the deviation may be
+    NaN; of few short numbers the sum is exact.
     """
     ref, count = made.ref("input"), made.size(made.get("dim"))
-    if ref is not None and made.op in ("std", "var") and made.place == 0 and isinstance(count, int) and count > 1:
-        yield from ((w, 0) for w, n in of(ref) if isinstance(n, int | float) and n == n and count <= FEW)
+    if ref is not None and isinstance(count, int) and 1 < count <= FEW:
+        yield from ((where, 0) for where, n in of(ref) if isinstance(n, int | float) and n == n)
 
 
 def _places(made: Made, of: CasesOf) -> Iterator[Case]:

@@ -12,13 +12,22 @@ from ...ir.language import Tensor
 from .constancy import Made
 from .dataless import RANDOM, SAMPLING, STRETCHING, Dataless
 from .scattered import (
-    COPIES, DEEPEST, DRAWN, JOINING, MOVED, TRANSPOSED, are_independent, free_numbers, operands_of, scales,
-)  # fmt: skip
+    COPIES,
+    DEEPEST,
+    DRAWN,
+    JOINING,
+    MOVED,
+    TRANSPOSED,
+    are_independent,
+    free_numbers,
+    operands_of,
+    scales,
+)
 
 _PICKING: Final = frozenset(
     """
-    getitem index index_select gather take take_along_dim masked_select repeat repeat_interleave tile embedding
-    sort topk kthvalue median nanmedian mode max min amax amin cummax cummin quantile nanquantile
+    getitem index index_select gather take take_along_dim masked_select repeat repeat_interleave tile
+    embedding sort topk kthvalue median nanmedian mode max min amax amin cummax cummin quantile nanquantile
     max_pool1d max_pool2d max_pool3d adaptive_max_pool1d adaptive_max_pool2d unfold
     """.split()
 )
@@ -32,8 +41,8 @@ _ADDING: Final = frozenset(
 """Operators whose results are sums of elements with positive weights."""
 _WEIGHTED: Final = frozenset(
     """
-    linear conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d convolution mm bmm matmul mv
-    dot vdot inner outer addmm baddbmm addmv tensordot einsum bilinear mul div kron
+    linear conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d convolution mm bmm matmul
+    mv dot vdot inner outer addmm baddbmm addmv tensordot einsum bilinear mul div kron
     """.split()
 )
 """Operators that multiply elements of one operand with those of others, which are in general position."""
@@ -44,7 +53,7 @@ DRAWN_NUMBERS: Final = {
     **dict.fromkeys(("rand", "rand_like"), (0.25, 0.5)),
     **dict.fromkeys("randn randn_like normal cauchy empty empty_like new_empty".split(), _NUMBERS),
     **dict.fromkeys("exponential log_normal _standard_gamma".split(), _POSITIVE),
-    **dict.fromkeys(("bernoulli",), (0.0, 1.0)),
+    **dict.fromkeys("bernoulli binomial poisson".split(), (0.0, 1.0)),
 }
 """For each operator that draws at random some numbers that all of its elements may be."""
 

@@ -46,7 +46,8 @@ class Usual(NamedTuple):
 class Outlook(NamedTuple):
     """The outcomes of a condition on data: the usual ones, the sizes at which it is true, or false, for all
     data, and those at which it may be the same for all, in a way that is not known. At other sizes some data
-    give each of the outcomes that are `possible`.
+    give each of the outcomes that are `possible`; of a condition on what is `drawn` at random alone, perhaps
+    others, too.
     """
 
     usual: Usual = Usual()
@@ -54,11 +55,12 @@ class Outlook(NamedTuple):
     false: Formula = False
     unknown: Formula = False
     possible: frozenset[bool] = frozenset((True, False))
+    drawn: bool = False
 
     @property
     def negated(self) -> Outlook:
         possible = frozenset(not outcome for outcome in self.possible)
-        return Outlook(self.usual.negated, self.false, self.true, self.unknown, possible)
+        return Outlook(self.usual.negated, self.false, self.true, self.unknown, possible, self.drawn)
 
 
 CLEAR: Final = Outlook()

@@ -6,15 +6,16 @@ there. An outcome found at each size tried is possible. Of one that is not found
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from itertools import combinations, pairwise, permutations
+from dataclasses import dataclass, replace
+from itertools import combinations, islice, pairwise, permutations
 from typing import Any, Final, TypeAlias
 
 from msgspec import structs
 
-from ...ir.language import Between, Cases, Tensor, Value
-from ...terms.dims import Symbol, evaluate, lone, symbols
+from ...ir.language import UNTRACKED, Affine, Between, Cases, Quotient, Ratio, Tensor, Value
+from ...terms.dims import Dim, Symbol, Term, evaluate, lone, symbols
 from ...terms.formula import Formula, all_of, any_of, free_symbols, holds, ne, negate
 from ..laws.masks import COMPARISONS, CONNECTIVES
 from .dataless import Dataless, less
@@ -27,6 +28,8 @@ NUMBERS: Final = (1, 0, -1, 2, 0.5, -3, 7, 0.25)
 """The numbers with which all elements of an input are filled in trials."""
 SIZES: Final = (1, 2, 3, 17, 64)
 """The numbers that all symbols of sizes are tried to be."""
+SMALL_SIZES: Final = 3
+"""Sizes above are tried only where none of those up to this one is possible."""
 DEPTH: Final = 12
 """At most so many calls back numbers are looked for with which values are compared."""
 FOLLOWED: Final = 24
@@ -44,13 +47,17 @@ RELATIONS: Final = COMPARISONS.keys() | CONNECTIVES.keys() | {"sub", "rsub", "is
 """Operators whose result may be the same for all data if both operands are made of the same data."""
 PICKING: Final = frozenset("getitem select narrow unbind split chunk tensor_split diagonal".split())
 """Operators that return a part of their first operand."""
-COUNTING: Final = frozenset("sum count_nonzero view reshape flatten squeeze unsqueeze clone to long int".split())
-"""Operators that count the true elements of a mask, or keep such a number."""
+COUNTING: Final = frozenset(
+    """
+    sum count_nonzero view reshape flatten squeeze unsqueeze clone to long int float getitem select narrow
+    """.split()
+)
+"""Operators that count the true elements of a mask, or keep such numbers."""
 Datum: TypeAlias = int | tuple[Any, ...]
 """A value that data decide, by its reference, or the call that picks a part of one."""
 BOTH: Final = frozenset((True, False))
-Truth: TypeAlias = Callable[[Sequence[Cases]], Cases]
-"""Returns the cases of a condition, from those of the values that it is about."""
+Truth: TypeAlias = Callable[[Sequence[Cases], int | None], Cases]
+"""Returns the cases of a condition, from those of the values that it is about, at the size that is tried."""
 
 
 def outlook(
@@ -66,13 +73,13 @@ def outlook(
 
     An outcome that is usual at all sizes is no news.
     """
-    true, false = outcomes(truth([*map(program.fixed, values)]) if dataless is not False else ())
+    true, false = outcomes(truth([*map(program.fixed, values)], None) if dataless is not False else ())
     same = any_of((negate(any_of(usual)), *map(program.undecided, values)))
     unknown = all_of((less(dataless, any_of((true, false))), same))
     news = usual.always is not True and true, usual.never is not True and false
     settled = True in usual or any(outcome is True for outcome in (true, false))
     found = BOTH if settled else possible(program, values, truth, any_of((dataless, *usual)), numbers)
-    return Outlook(usual, *news, unknown, found)
+    return Outlook(usual, *news, unknown, found, not found and _are_drawn(program, values))
 
 
 def is_doubtful(program: Dataless, ref: int) -> bool:
@@ -81,7 +88,7 @@ def is_doubtful(program: Dataless, ref: int) -> bool:
     """
     if not is_related(program, (ref,)) and not _is_of_mask(program, ref, DEPTH):
         return False
-    return possible(program, (ref,), lambda known: known[0], program.region(ref)) != BOTH
+    return possible(program, (ref,), lambda known, size: known[0], program.region(ref)) != BOTH
 
 
 def possible(
@@ -100,13 +107,73 @@ def possible(
     trials = [*_trials(program, data, sorted(near.difference(NUMBERS)))]
     found: frozenset[bool] | None = None
     for size in SIZES:
+        if found is not None and size > SMALL_SIZES:
+            break
         if _holds(known, size):
             continue
-        here = _found(program, values, truth, trials, size, parts)
-        found = here if found is None or here is None else found & here
-        if found is not None and not found:
-            break
+        if (here := _found(program, values, truth, trials, size, parts)) is not None:
+            found = here if found is None else found & here
+            if not found:
+                break
     return found or frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """How a number is computed from the only elements of tensors, given by reference, and from sizes."""
+
+    refs: tuple[int, ...]
+    compute: Callable[[Sequence[float], int], float]
+    """Returns the number, from these elements and the number that all symbols of sizes are."""
+
+    def then(self, function: Callable[[float], float]) -> Computed:
+        """Returns the result of a function of the number."""
+        return Computed(self.refs, lambda numbers, size: function(self.compute(numbers, size)))
+
+    def beside(self, other: Computed, function: Callable[[float, float], float]) -> Computed:
+        """Returns the result of a function of both numbers."""
+        count = len(self.refs)
+
+        def computed(numbers: Sequence[float], size: int) -> float:
+            return function(self.compute(numbers[:count], size), other.compute(numbers[count:], size))
+
+        return Computed((*self.refs, *other.refs), computed)
+
+
+def holding(formula: Formula, names: Sequence[str], known: Mapping[str, Computed]) -> Computed:
+    """Returns the truth of a formula on numbers with these names."""
+    others = free_symbols(formula).difference(names)
+
+    def computed(numbers: Sequence[float], size: int) -> float:
+        values, given = dict.fromkeys(others, size), iter(numbers)
+        for name in names:
+            one = known[name]
+            values[name] = math.trunc(one.compute([*islice(given, len(one.refs))], size))
+        return holds(formula, values)
+
+    return Computed(tuple([ref for name in names for ref in known[name].refs]), computed)
+
+
+def of_elements(
+    known: Sequence[Cases], size: int, compute: Callable[[Sequence[float], int], float]
+) -> Cases:
+    """Returns the case of a condition on the only elements of tensors. An element between two bounds may be
+    any number between them; that in the middle is taken.
+    """
+    numbers = [cases[0][1] for cases in known if cases]
+    if len(numbers) < len(known) or None in numbers:
+        return ()
+    chosen = [(n.low + n.high) / 2 if isinstance(n, Between) else n for n in numbers if n is not None]
+    try:
+        return ((True, int(bool(compute(chosen, size)))),)
+    except (ArithmeticError, ValueError, TypeError):  # there the program raises an error of its own
+        return ()
+
+
+def _are_drawn(program: Dataless, values: Sequence[int]) -> bool:
+    """Returns whether all data that values are made of are drawn at random."""
+    data = [datum for ref in values for datum in _data(program, ref, FOLLOWED, parts=False)]
+    return bool(data) and all(isinstance(datum, int) and program.made(datum) is not None for datum in data)
 
 
 class _NoSize(Exception):
@@ -126,7 +193,7 @@ def _found(
     for at, data in enumerate(trials):
         numbers = _Numbers(program, data, size, parts)
         try:
-            known = truth([numbers.of(ref) for ref in values])
+            known = truth([numbers.of(ref) for ref in values], size)
         except _NoSize:
             return None
         true, false = outcomes(known)
@@ -170,8 +237,14 @@ def _is_of_mask(program: Dataless, ref: int, depth: int) -> bool:
         return False
     sources = program.sources(ref)
     if value.dtype == "bool":
-        return made.op in COMPARISONS
+        return made.op in COMPARISONS and not any(_is_tracked(program, source) for source in sources)
     return made.op in COUNTING and len(sources) == 1 and _is_of_mask(program, sources[0], depth - 1)
+
+
+def _is_tracked(program: Dataless, ref: int) -> bool:
+    """Returns whether sizes give a range for the elements of a value, from which the data choose."""
+    value = program.value(ref)
+    return isinstance(value, Tensor) and value.elements not in (None, UNTRACKED)
 
 
 def _data(program: Dataless, ref: int, depth: int = DEPTH, parts: bool = True) -> dict[Datum, None]:
@@ -239,11 +312,12 @@ def _around(number: float) -> tuple[float, ...]:
 def _trials(
     program: Dataless, data: Sequence[Datum], more: Sequence[float]
 ) -> Iterator[Mapping[Datum, float]]:
-    """Yields numbers for data: one for all of them, of these or of `more`, then none, so that elements differ,
-    then one for the first and another for the rest. Numbers drawn at random are of the range that they are
-    drawn from.
+    """Yields numbers for data: one for all of them, of these or of `more`; then none, so that elements
+    differ; then one for the first and another for the rest. What is drawn at random is of its range.
     """
-    drawn = {d: drawn_numbers(made) for d in data if isinstance(d, int) and (made := program.made(d))}
+    drawn: dict[Datum, tuple[float, ...]] = {
+        d: drawn_numbers(made) for d in data if isinstance(d, int) and (made := program.made(d))
+    }
 
     def filled(number: float, at: int, some: Sequence[Datum]) -> Iterator[tuple[Datum, float]]:
         for datum in some:
@@ -284,13 +358,38 @@ class _Numbers:
         names = {name for dim in value.shape for name in symbols(dim)}
         if any(self._program.is_certain(ne(lone(Symbol(name)), self._size)) for name in names):
             raise _NoSize
-        try:
-            shape = tuple(evaluate(dim, dict.fromkeys(names, self._size)) for dim in value.shape)
-        except ZeroDivisionError:
-            raise _NoSize from None
+        shape = tuple(map(self._at_size, value.shape))
         if any(size <= 0 for size in shape):
             raise _NoSize
         return structs.replace(value, shape=shape)
+
+    def _number(self, argument: Any) -> Any:
+        """Returns an argument of a call, a size or a fraction of sizes as a number."""
+        match argument:
+            case Term():
+                return self._at_size(argument)
+            case Quotient(over=over, under=under):
+                return self._at_size(over) / self._at_size(under)
+        return argument
+
+    def _at_size(self, dim: Dim) -> int:
+        """Returns a size as a number. Raises _NoSize if it is not defined at the size that is tried."""
+        if not isinstance(dim, Term):
+            return dim
+        try:
+            return evaluate(dim, dict.fromkeys(symbols(dim), self._size))
+        except ZeroDivisionError:
+            raise _NoSize from None
+
+    def _of_sizes(self, value: Tensor) -> Tensor:
+        """Returns a tensor of one number or of a fraction of sizes with the number that it is."""
+        match value.elements:
+            case Ratio(numerator, denominator, _):
+                ratio = Ratio(self._at_size(numerator), denominator, 0)
+                return structs.replace(value, elements=ratio)
+            case Affine(Term() as start, ()):
+                return structs.replace(value, elements=Affine(self._at_size(start)))
+        return value
 
     def _cases(self, ref: int, depth: int) -> Cases:
         value, made = self._value(ref), self._program.made(ref)
@@ -299,16 +398,19 @@ class _Numbers:
         datum = _datum(self._program, ref, self._parts)
         if datum is not None:
             return held([(True, self._data[datum])], value) if datum in self._data else ()
-        known = of_constant(value)
+        known = of_constant(self._of_sizes(value))
         if known or made is None:
             return known
         values = {value: self._value(value) for value in (*self._program.sources(ref), *made.node.results)}
-        found = cases(replace(made, values=values), value, lambda source: self.of(source, depth - 1))
+        given = (*made.node.args, *made.ratios.items())
+        args = tuple([(name, self._number(argument)) for name, argument in given])
+        here = replace(made, values=values, node=structs.replace(made.node, args=args))
+        found = cases(here, value, lambda source: self.of(source, depth - 1))
         return found or self._near(ref, value)
 
     def _near(self, ref: int, value: Tensor) -> Cases:
-        """Returns bounds of a tensor that may be any numbers: those of the number that its data are; where they
-        are different numbers, bounds of deviations and their like, which may be any small positive ones.
+        """Returns bounds of a tensor that may be any numbers, next to the number that its data are. Where
+        these differ, it returns bounds of deviations and their like, which may be small and positive.
         """
         if not self._data and free_numbers(self._program, ref) == "positive":
             return held([(True, Between(SMALLEST, SMALL))], value)

@@ -21,7 +21,7 @@ from ..outcomes.ranges import below
 Named = Mapping[str, Any]
 NO_DATA: Final = "at some sizes there are no data that decide this, which is not followed"
 
-SAME_DATA: Final = "two results of the same data meet in a condition, which may have one outcome for all data"
+SAME_DATA: Final = "a condition on data may have one outcome for all data"
 
 
 def _tensor(named: Named) -> Tensor:
