@@ -269,9 +269,9 @@ class ViewMemory(Memory):
         return self.node.op in _SPREADING or self.source.may_overlap
 
     @property
-    def expanded_to(self) -> Shape:
+    def expanded_to(self) -> Shape:  # type: ignore[override]
         """Returns the sizes that dims were expanded to, on the way from the memory to this tensor."""
-        before = self.source.expanded_to if isinstance(self.source, ViewMemory) else ()
+        before = self.source.expanded_to
         result = self.results[self.place]
         if self.node.op not in _EXPANDING or not isinstance(result, Tensor):
             return before
@@ -292,17 +292,17 @@ class ViewMemory(Memory):
         return (0,) * (result.rank - len(strides)) + strides
 
     @property
-    def is_restrided(self) -> bool:
+    def is_restrided(self) -> bool:  # type: ignore[override]
         """Returns whether its strides along dims of size 1 may differ from those of its layout.
 
         torch computes the strides of another shape anew, without regard to such dims. A dim that is expanded
         to a size of 1 keeps its stride, which a view may multiply.
         """
-        if isinstance(self.source, ViewMemory) and self.source.is_restrided:
+        if self.source.is_restrided:
             return True
         if self.node.op in _REARRANGING:
             return strides_of(self.input) != contiguous_strides(self.input.shape)
-        expanded = isinstance(self.source, ViewMemory) and self.source.may_overlap
+        expanded = self.source.may_overlap
         if self.node.op in _EXPANDING:
             return expanded or self._perhaps_expands()
         return expanded and _strides_on(self.node)

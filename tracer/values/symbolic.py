@@ -231,6 +231,10 @@ class Memory:
     """
     may_overlap = False
     """Whether several elements of its tensor may lie at one place, though its layout does not tell."""
+    is_restrided = False
+    """Whether its strides along dims of size 1 may differ from those of its layout."""
+    expanded_to: Shape = ()
+    """The sizes that dims were expanded to, on the way from the memory to its tensor."""
 
     def __init__(self, owner: Tensor | None = None) -> None:
         self.owner = owner
@@ -344,6 +348,11 @@ class Within(Memory):
     def __init__(self, source: Memory, start: Dim | None) -> None:
         super().__init__()
         self.source, self.start = source, start
+        self.may_overlap, self.is_restrided = source.may_overlap, source.is_restrided
+        self.expanded_to = source.expanded_to
+
+    def before_expansion(self) -> Tensor | Dynamic | None:
+        return self.source.before_expansion()
 
     def whole(self) -> Memory:
         return self.source.whole()
