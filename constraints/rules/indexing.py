@@ -26,6 +26,7 @@ from ..ir.language import (
     Slice,
     Tensor,
     Value,
+    product,
 )
 from ..terms.dims import Dim, Term, ceildiv, maximum, minimum
 from ..terms.formula import And, Compare, Formula, Or, all_of, any_of, eq, ge, le, lt, negate
@@ -370,7 +371,7 @@ def _gathered(c: Context, input: Tensor, parts: list[Part], picked: list[int], f
     torch lays it out in the order of the dims that are kept, which is row-major where their strides fall from
     left to right and the index tensors are row-major. For other strides TensorIterator decides (`by_stride`);
     for it the source has a stride of 0 along the dims of the indices, and these have one of 0 along the dims
-    that are kept.
+    that are kept, unless these are of size 1.
     """
     indices = [part for part in parts if isinstance(part, Picked)]
     shape = broadcast(c, *(part.shape for part in indices), error=IndexError)
@@ -402,9 +403,13 @@ def _gathered(c: Context, input: Tensor, parts: list[Part], picked: list[int], f
         return Tensor(result, input.dtype, Layout.UNKNOWN)
     if all(_falls(a, b) for a, b in combinations(kept, 2)):
         return Tensor(result, input.dtype)
-    around = [(0,) * len(part) for part in (before, after)]
     read = (*(p.stride for p in before), *(0,) * len(shape), *(p.stride for p in after))
-    picks = [(*around[0], *_index_strides(c, part.shape, shape), *around[1]) for part in indices]
+    picks = []
+    for part in indices:
+        size = product(shape) if part.shape == shape else None
+        outer = [_stride_beside(c, p.size, size) for p in before]
+        inner = [_stride_beside(c, p.size, 1) for p in after]
+        picks.append((*outer, *_index_strides(c, part.shape, shape), *inner))
     known = [tuple(s for s in strides if s is not None) for strides in (read, *picks)]
     order = by_stride(c, result, known) if all(len(strides) == len(result) for strides in known) else None
     layout = Layout.UNKNOWN if order is None else laid_out(result, dense_in(result, order))
@@ -418,6 +423,13 @@ def _index_strides(c: Context, part: Shape, whole: Shape) -> Sequence[Dim | None
         grows = size == 1 and c.at_least(wanted, 2)
         found.append(stride if size == wanted else 0 if grows else None)
     return found
+
+
+def _stride_beside(c: Context, size: Dim, own: Dim | None) -> Dim | None:
+    """Returns the stride of an index tensor along a dim that is kept, None if that is not known: its `own`
+    where the dim has the size 1.
+    """
+    return own if size == 1 else 0 if c.at_least(size, 2) else None
 
 
 def _falls(outer: KeptDim, inner: KeptDim) -> bool:

@@ -84,6 +84,14 @@ def test_an_axis_of_size_1_that_ends_a_block_of_memory_has_the_stride_of_the_nex
     assert verdict == "right", text
 
 
+@pytest.mark.parametrize("moved", ["t.set_(row)", "t.data = row"])
+def test_what_is_moved_into_an_expanded_memory_has_several_elements_at_one_place(moved: str) -> None:
+    lines = ["a, b = x.shape", "row = torch.zeros(1, b).expand(a, -1)", "t = row.contiguous()", moved,
+             "return t.view(b, a).add_(1)"]  # fmt: skip
+    verdict, text = judged(written("x", lines, "x: [a, b]", ("a", "b"), 4))
+    assert verdict in ("right", "undecided"), text
+
+
 @pytest.mark.parametrize("value", [
     "x.clone()[-1:, :, None].movedim(0, -1)", "x.clone().t()[:, None]", "x.clone()",
     "x.clone()[:1, None].permute(2, 1, 0)", "x.clone()[-1:, None].permute(1, 0, 2)", "x.clone()[:, -1:]",

@@ -1,0 +1,136 @@
+"""Conditions on data: both outcomes are claimed only where data are found that give each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.distributions as D
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from anyshape.typecheck import check
+
+
+def holds(condition: Any, x: Any) -> Any:
+    assert condition
+    return x
+
+
+NEVER: list[Callable[[Tensor], Any]] = [
+    lambda x: holds((x * -x).sum() > 0, x),
+    lambda x: holds((x + -x).sum() > 0, x),
+    lambda x: holds((x + x.neg()).any(), x),
+    lambda x: holds(torch.dot(x, -x) > 0, x),
+    lambda x: holds(x @ -x > 0, x),
+    lambda x: holds(torch.outer(x, -x).trace() > 0, x),
+    lambda x: holds(torch.einsum("i,i->", x, -x) > 0, x),
+    lambda x: holds(torch.kron(x, -x).sum() > 0, x),
+    lambda x: holds(torch.addcmul(x, x, x, value=-1).max() > 1, x),
+    lambda x: holds(F.pairwise_distance(x, x, eps=0.0) > 0, x),
+    lambda x: holds(F.cosine_similarity(x, x, dim=0) < 0, x),
+    lambda x: holds(F.triplet_margin_loss(x[None], x[None], x[None]) > 5, x),
+    lambda x: holds(F.normalize(x, dim=0).norm() > 2, x),
+    lambda x: holds(torch.atan2(x, x).max() > 2.4, x),
+    lambda x: holds((x.relu() * (-x).relu()).sum() > 0, x),
+    lambda x: holds(x.sort().values[0] > x.max(), x),
+    lambda x: holds(x[0] > x.max(), x),
+    lambda x: holds((x.cummax(0).values - x).min() < 0, x),
+    lambda x: holds(torch.allclose(x, x + 1), x),
+    lambda x: holds(torch.equal(x, x + 1), x),
+    lambda x: holds(torch.rand(3).max() > 2, x),
+    lambda x: holds(F.dropout(x.relu()).sum() < 0, x),
+    lambda x: holds(x[x * -x > 0].shape[0] > 0, x),
+    lambda x: holds((x.exp() < 0).nonzero().numel() > 0, x),
+    # numbers of Python's
+    lambda x: holds((x * -x).sum().item() > 1, x),
+    lambda x: holds((x * -x).sum().item() * 2 > 1, x),
+    lambda x: holds(-x.norm().item() > 1, x),
+    lambda x: holds(float((x * -x).sum()) + 1 > 3, x),
+    lambda x: holds(-math.sqrt(abs(x.sum().item())) > 1, x),
+    lambda x: holds((x * -x).sum().item() / x.shape[0] > 1, x),
+    lambda x: holds(int((x * -x).sum()) > 100, x),
+    lambda x: holds((x * -x).long()[0].item() > 100, x),
+    lambda x: holds((x * -x > 1).sum().item() > 0, x),
+    lambda x: holds((x.long() * 2).max().item() == 3, x),
+    lambda x: holds((x.long() ** 2).max().item() < 0, x),
+    lambda x: torch.zeros(int(-x.abs().sum() - 1)),
+]
+"""Programs that fail for all data: nothing says that they run."""
+
+
+@pytest.mark.parametrize("target", NEVER)
+def test_a_condition_that_no_data_meet_is_not_taken_for_one_that_some_meet(target: Callable[..., Any]) -> None:
+    for x in (torch.zeros(2), torch.randn(2), torch.full((2,), -3.0), torch.tensor([-1e4, 1e4])):
+        with pytest.raises((AssertionError, RuntimeError)):
+            target(x)
+    report = check(target, "x: float32[n]", replay=False)
+    assert report.verdict in ("unknown", "refuted"), report.to_text()
+    assert not report.accepts.certain.holds(n=2)
+
+
+class Layers(nn.Module):
+    def __init__(self, condition: Callable[[Tensor], Any]) -> None:
+        super().__init__()
+        self.first, self.last, self.condition = nn.Linear(4, 3), nn.Linear(3, 3), condition
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = F.relu(self.first(x[:, None].expand(-1, 4)))
+        return holds(self.condition(self.last(x)), x)
+
+
+SOMETIMES: list[Callable[[Tensor], Any]] = [
+    lambda x: holds(x.sum() > 100, x),
+    lambda x: holds(x.mean() * 2 + 1 > 50, x),
+    lambda x: holds(-x.sum() > 50, x),
+    lambda x: holds((x * x).sum() > 50, x),
+    lambda x: holds(x.relu().max() > 1, x),
+    lambda x: holds(x.median() > 1, x),
+    lambda x: holds(x.sort().values[0] > 1, x),
+    lambda x: holds(F.avg_pool1d(x[None], 1).max() > 1, x),
+    lambda x: holds(torch.rand(3).max() > 0.4, x),
+    lambda x: holds(torch.bernoulli(torch.full((3,), 0.5)).sum() > 1, x),
+    lambda x: holds(x.sum().item() / x.shape[0] > 3, x),
+    lambda x: holds(math.sqrt(abs(x.sum().item())) < 3, x),
+    lambda x: holds(round(x.sum().item(), 2) > 100, x),
+    lambda x: holds(int(x.sum()) > 100, x),
+    lambda x: holds((x.long() * 2).max().item() < x.shape[0], x),
+    lambda x: D.Bernoulli(torch.sigmoid(x)).log_prob(x),
+    lambda x: D.Gamma(x.exp(), 1.0).log_prob(D.Gamma(x.exp(), 1.0).sample()),
+    lambda x: D.Binomial(5, logits=x).log_prob(D.Binomial(5, logits=x).sample()),
+    Layers(lambda x: x.max() > 1),
+    Layers(lambda x: x.sum().item() > 1),
+    Layers(lambda x: x.relu().sum() < 5),
+]
+"""Programs that run for some data, and fail for others."""
+
+
+@pytest.mark.parametrize("target", SOMETIMES)
+def test_data_are_found_for_either_outcome(target: Callable[..., Any]) -> None:
+    report = check(target, "x: float32[n]", replay=False)
+    assert report.verdict == "proved" and report.accepts.exact, report.to_text()
+
+
+def test_a_size_at_which_all_data_fail_is_not_accepted() -> None:
+    report = check(lambda x: holds(torch.cdist(x, x).sum() > 0, x), "x: float32[n, 3]", replay=False)
+    assert not report.accepts.certain.holds(n=1), report.to_text()
+    report = check(lambda x: holds(x.softmax(0).max() < 0.4, x), "x: float32[n]", replay=False)
+    assert not report.accepts.certain.holds(n=2), report.to_text()
+
+
+def test_the_spread_of_data_is_0_or_more() -> None:
+    report = check(lambda x: holds(x.std(0) > 0, x), "x: float32[n]", replay=False)
+    assert report.verdict == "refined" and report.accepts.exact, report.to_text()
+    assert report.accepts.holds(n=2) and not report.accepts.holds(n=1)
+
+
+@pytest.mark.parametrize("target", [
+    lambda x: torch.multinomial((-x.exp()).log().softmax(-1), 1),
+    lambda x: torch.bernoulli((-x.exp()).log().sigmoid()),
+])  # fmt: skip
+def test_chances_that_are_nan_are_no_chances(target: Callable[..., Any]) -> None:
+    report = check(target, "x: float32[n]", replay=False)
+    assert report.verdict != "proved" and not report.accepts.certain.holds(n=2), report.to_text()
