@@ -63,7 +63,7 @@ NEVER: list[Callable[[Tensor], Any]] = [
 
 
 @pytest.mark.parametrize("target", NEVER)
-def test_a_condition_that_no_data_meet_is_not_taken_for_one_that_some_meet(target: Callable[..., Any]) -> None:
+def test_a_condition_that_no_data_meet_is_not_one_that_some_meet(target: Callable[..., Any]) -> None:
     for x in (torch.zeros(2), torch.randn(2), torch.full((2,), -3.0), torch.tensor([-1e4, 1e4])):
         with pytest.raises((AssertionError, RuntimeError)):
             target(x)

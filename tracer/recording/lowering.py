@@ -128,7 +128,10 @@ class Lowering(RealTensors):
         if isinstance(value, Number):
             none = all_of(self.generator.dataless(ref.id, empty=True) for ref in ids.values())
             given = [ref.id for ref in ids.values()]
-            return self.datum(None, none, functools.partial(self._alike, given) if op in EQUALITIES else None)
+            alike = functools.partial(self._alike, given) if op in EQUALITIES else None
+            number = self.datum(None, none, alike, of=given[0] if op in ELEMENTS else None)
+            number.is_input = op == "carried"
+            return number
         if value is None or isinstance(value, float | str):
             return value
         results.append(self.new_value(value).id)
@@ -149,6 +152,7 @@ class Lowering(RealTensors):
 
 OF_PYTHON: Final = {bool: "bool", int: "int64", float: "float64", complex: "complex128"}
 """The dtypes that torch takes types of Python's for."""
+ELEMENTS: Final = frozenset({"item", "_local_scalar_dense"})
 EQUALITIES: Final = frozenset({"equal", "allclose"})
 NUMBERS = frozenset({int, float, bool, str, type(None)})
 _INTEGERS = frozenset({int})

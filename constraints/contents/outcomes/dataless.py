@@ -136,16 +136,18 @@ class Dataless:
         """Returns whether something has been written into the value by another name."""
         return ref in self._overwritten
 
+    def keeps_data(self, ref: int) -> bool:
+        """Returns whether all that has been written into the value by another name depends on no data."""
+        return self._overwritten.get(ref, (True, False))[0] is True
+
     def sources(self, ref: int) -> tuple[int, ...]:
         """Returns the values whose elements a value is made of; none for random numbers."""
         sources = self._made_of(ref)
         return () if sources is None or self._is_by(ref, SAMPLING) else sources
 
     def is_data(self, ref: int) -> bool:
-        """Returns whether the value is an input of the user's, or drawn at random."""
-        given = self._maker(ref)
-        is_drawn = self._made_of(ref) is None or self._is_by(ref, SAMPLING)
-        return is_drawn and not (isinstance(given, Input) and given.parameter)
+        """Returns whether the value is an input, a parameter, or drawn at random."""
+        return self._made_of(ref) is None or self._is_by(ref, SAMPLING)
 
     def is_certain(self, formula: Formula) -> bool:
         """Returns whether a formula holds at all sizes."""

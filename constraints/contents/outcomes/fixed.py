@@ -104,7 +104,7 @@ def _truth_of(number: Number) -> bool | None:
 
 def comparison(op: str, known: Cases, number: float) -> Cases:
     """Returns the cases of a comparison of a value with a number."""
-    return tuple(_computed(_compared(op), (known, ((True, number),))))
+    return tuple(_computed(_compared(op), (known, ((True, number),)), bounds=True))
 
 
 def equality(values: Sequence[Cases]) -> Cases:
@@ -302,6 +302,12 @@ def _largest(made: Made, of: CasesOf) -> Iterator[Case]:
     """Some element of one tensor; not its index."""
     if made.place == 0 and len(made.node.refs) == 1:
         yield from _kept(made, of)
+
+
+def _middle(made: Made, of: CasesOf) -> Iterator[Case]:
+    """Some element of one tensor; of none torch makes NaN."""
+    some = negate(eq(product(made.shape), 0))
+    yield from ((all_of((where, some)), number) for where, number in _largest(made, of) if number is not None)
 
 
 def _spread(made: Made, of: CasesOf) -> Iterator[Case]:
@@ -613,7 +619,7 @@ MOVES: Final = (
     "T mT H"
 )
 """Operators that return some elements of their operand."""
-ORDERING: Final = "max min topk sort msort kthvalue median nanmedian mode cummax cummin".split()
+ORDERING: Final = "max min topk sort msort kthvalue mode cummax cummin".split()
 """Operators whose first result has some elements of their operand."""
 AT_ZERO: Final = {
     **dict.fromkeys("exp cos cosh exp2".split(), 1.0),
@@ -629,6 +635,7 @@ REAL: Final[Mapping[str, Callable[[float], float]]] = {
 LAWS: Final[Mapping[str, Law]] = {
     **dict.fromkeys(MOVES.split(), _kept),
     **dict.fromkeys((*ORDERING, *DISTINCT), _largest),
+    **dict.fromkeys(("median", "nanmedian"), _middle),
     **dict.fromkeys(("std", "var"), _spread),
     **dict.fromkeys(("tril", "triu"), _triangle),
     **dict.fromkeys(("adaptive_avg_pool1d", "adaptive_avg_pool2d"), _averaged),

@@ -46,6 +46,8 @@ _WEIGHTED: Final = frozenset(
     """.split()
 )
 """Operators that multiply elements of one operand with those of others, which are in general position."""
+_WIDENING: Final = frozenset("pad constant_pad_nd tril triu diag diag_embed block_diag".split())
+"""Operators that put numbers in the place of some elements, or next to them."""
 _SIGNED: Final = frozenset("neg diff".split())
 _NUMBERS: Final = (1.0, 0.0, -1.0, 2.0, 0.5, -3.0, 7.0, 0.25)
 _POSITIVE: Final = (1.0, 2.0, 0.5, 7.0, 0.25)
@@ -108,8 +110,31 @@ def is_free(program: Dataless, ref: int, depth: int = DEEPEST) -> bool:
     is_whole = made.place == 0 or made.op in MOVED
     if made.op in _SIGNED or scales(program, made) or _scales_back(made):
         return free(first)
-    alike = COPIES | MOVED | TRANSPOSED | STRETCHING | _PICKING | _ADDING
+    if made.op in _ADDING:
+        return is_whole and _is_partly_free(program, first, depth - 1)
+    alike = COPIES | MOVED | TRANSPOSED | STRETCHING | _PICKING
     return made.op in alike and is_whole and free(first)
+
+
+def _is_partly_free(program: Dataless, ref: int, depth: int) -> bool:
+    """Returns whether some elements of a tensor are free together, and the others depend on other data."""
+    made, operands = program.made(ref), []
+    if made is not None:
+        operands = operands_of(made)
+    if program.is_overwritten(ref):
+        if not program.keeps_data(ref):
+            return False
+        if made is None:
+            return program.is_given(ref)
+        return made.op in COPIES and _is_partly_free(program, operands[0], depth - 1)
+    if is_free(program, ref, depth):
+        return True
+    if made is None or depth == 0 or not operands:
+        return False
+    if made.op in JOINING:
+        some = any(_is_partly_free(program, one, depth - 1) for one in operands)
+        return some and _are_apart(program, [*dict.fromkeys(operands)])
+    return made.op in _WIDENING and _is_partly_free(program, operands[0], depth - 1)
 
 
 def _scales_back(made: Made) -> bool:

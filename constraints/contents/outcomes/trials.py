@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, islice, pairwise, permutations
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import structs
 
@@ -53,6 +53,8 @@ COUNTING: Final = frozenset(
     """.split()
 )
 """Operators that count the true elements of a mask, or keep such numbers."""
+Parts: TypeAlias = Literal["none", "free", "all"]
+"""Which parts of data are data of their own: none, those of independent numbers, or all."""
 Datum: TypeAlias = int | tuple[Any, ...]
 """A value that data decide, by its reference, or the call that picks a part of one."""
 BOTH: Final = frozenset((True, False))
@@ -83,12 +85,15 @@ def outlook(
 
 
 def is_doubtful(program: Dataless, ref: int) -> bool:
-    """Returns whether a number that data decide may be the same for all: it is made of a mask, or of a
-    relation of two results of the same data, and is not found to be true for some data and false for others.
+    """Returns whether a number that data decide may be the same for all: it is made of a relation of two
+    results of the same data, and not found to be true for some data and false for others; or it counts the
+    elements of a mask, and only one of the two is found.
     """
-    if not is_related(program, (ref,)) and not _is_of_mask(program, ref, DEPTH):
+    related = is_related(program, (ref,))
+    if not related and not _is_of_mask(program, ref, DEPTH):
         return False
-    return possible(program, (ref,), lambda known, size: known[0], program.region(ref)) != BOTH
+    found = possible(program, (ref,), lambda known, size: known[0], program.region(ref))
+    return found != BOTH and (related or bool(found))
 
 
 def possible(
@@ -101,16 +106,17 @@ def possible(
     """Returns outcomes that a condition on values has for some data, at each of the sizes that are tried but
     those at which its outcome is `known`. The condition compares with `numbers`.
     """
-    parts = _are_parts_apart(program, values)
+    parts = _parts(program, values)
     data = [*dict.fromkeys(d for ref in values for d in _data(program, ref, FOLLOWED, parts))]
     near = {n for number in (*numbers, *_compared(program, values)) for n in _around(number)}
-    trials = [*_trials(program, data, sorted(near.difference(NUMBERS)))]
     found: frozenset[bool] | None = None
     for size in SIZES:
         if found is not None and size > SMALL_SIZES:
             break
         if _holds(known, size):
             continue
+        more = sorted({*near, *_next_to(size)}.difference(NUMBERS))
+        trials = [*_trials(program, data, more)]
         if (here := _found(program, values, truth, trials, size, parts)) is not None:
             found = here if found is None else found & here
             if not found:
@@ -172,7 +178,7 @@ def of_elements(
 
 def _are_drawn(program: Dataless, values: Sequence[int]) -> bool:
     """Returns whether all data that values are made of are drawn at random."""
-    data = [datum for ref in values for datum in _data(program, ref, FOLLOWED, parts=False)]
+    data = [datum for ref in values for datum in _data(program, ref, FOLLOWED)]
     return bool(data) and all(isinstance(datum, int) and program.made(datum) is not None for datum in data)
 
 
@@ -186,12 +192,12 @@ def _found(
     truth: Truth,
     trials: Sequence[Mapping[Datum, float]],
     size: int,
-    parts: bool,
+    parts: Parts,
 ) -> frozenset[bool] | None:
     """Returns the outcomes that are found at a size; None if the program has no such sizes."""
     found: set[bool] = set()
     for at, data in enumerate(trials):
-        numbers = _Numbers(program, data, size, parts)
+        numbers = _Numbers(program, values, data, size, parts)
         try:
             known = truth([numbers.of(ref) for ref in values], size)
         except _NoSize:
@@ -214,7 +220,10 @@ def _holds(formula: Formula, size: int) -> bool:
 def is_related(program: Dataless, values: Sequence[int]) -> bool:
     """Returns whether the values, or operands of a relation from which they are computed, share data."""
     pairs = [*pairwise(values), *(pair for ref in values for pair in _relations(program, ref, DEPTH))]
-    return any(not _data(program, one).keys().isdisjoint(_data(program, other)) for one, other in pairs)
+    return any(
+        not _data(program, one, parts="all").keys().isdisjoint(_data(program, other, parts="all"))
+        for one, other in pairs
+    )
 
 
 def _relations(program: Dataless, ref: int, depth: int) -> Iterator[tuple[int, int]]:
@@ -237,7 +246,7 @@ def _is_of_mask(program: Dataless, ref: int, depth: int) -> bool:
         return False
     sources = program.sources(ref)
     if value.dtype == "bool":
-        return made.op in COMPARISONS and not any(_is_tracked(program, source) for source in sources)
+        return made.op in COMPARISONS and len(sources) == 1 and not _is_tracked(program, sources[0])
     return made.op in COUNTING and len(sources) == 1 and _is_of_mask(program, sources[0], depth - 1)
 
 
@@ -247,10 +256,14 @@ def _is_tracked(program: Dataless, ref: int) -> bool:
     return isinstance(value, Tensor) and value.elements not in (None, UNTRACKED)
 
 
-def _data(program: Dataless, ref: int, depth: int = DEPTH, parts: bool = True) -> dict[Datum, None]:
-    """Returns the data that a value is made of: inputs, random numbers, and parts of such."""
+def _data(
+    program: Dataless, ref: int, depth: int = DEPTH, parts: Parts = "none", without: int | None = None
+) -> dict[Datum, None]:
+    """Returns the data that a value is made of: inputs, random numbers, and parts of such; `without` those
+    that it is made of by way of another value alone.
+    """
     found: dict[Datum, None] = {}
-    met, last = {ref}, [ref]
+    met, last = {ref, without}, [ref]
     for _ in range(depth):
         data = {back: datum for back in last if (datum := _datum(program, back, parts)) is not None}
         found |= dict.fromkeys(data.values())
@@ -260,35 +273,36 @@ def _data(program: Dataless, ref: int, depth: int = DEPTH, parts: bool = True) -
     return found
 
 
-def _datum(program: Dataless, ref: int, parts: bool) -> Datum | None:
-    """Returns the value itself if it is data, or the call that picks a part of independent numbers."""
+def _datum(program: Dataless, ref: int, parts: Parts) -> Datum | None:
+    """Returns the value itself if it is data, or the call that picks a part of data."""
     if program.is_data(ref):
         return ref
     made = program.made(ref)
-    if not parts or made is None or made.op not in PICKING or free_numbers(program, ref) is None:
+    if parts == "none" or made is None or made.op not in PICKING:
         return None
-    return made.op, made.node.args, made.place
+    is_one = bool(_data(program, made.node.refs[0].id)) if parts == "all" else free_numbers(program, ref)
+    return (made.op, made.node.args, made.place) if is_one else None
 
 
-def _are_parts_apart(program: Dataless, values: Sequence[int]) -> bool:
-    """Returns whether the parts that values are made of have no element in common, with each other and with
-    other data.
+def _parts(program: Dataless, values: Sequence[int]) -> Parts:
+    """Returns which parts of data count as data of their own: those of independent numbers, if no two parts
+    that the values are made of have an element in common, or one with other data.
     """
     met: dict[Datum, int] = {}
     stack = [*values]
     seen = {*values}
     while stack and len(seen) <= MOST_LOOKED_AT:
         ref = stack.pop()
-        datum = _datum(program, ref, parts=True)
+        datum = _datum(program, ref, "free")
         if datum is not None:
             met.setdefault(datum, ref)
             continue
         new = [source for source in program.sources(ref) if source not in seen]
         seen.update(new)
         stack += new
-    if not any(isinstance(datum, tuple) for datum in met):
-        return False
-    return not stack and all(are_apart(program, *two) for two in combinations(met.values(), 2))
+    has_parts = not stack and any(isinstance(datum, tuple) for datum in met)
+    apart = has_parts and all(are_apart(program, *two) for two in combinations(met.values(), 2))
+    return "free" if apart else "none"
 
 
 def _compared(program: Dataless, values: Sequence[int]) -> Iterator[float]:
@@ -306,7 +320,11 @@ def _compared(program: Dataless, values: Sequence[int]) -> Iterator[float]:
 def _around(number: float) -> tuple[float, ...]:
     """Returns numbers next to one, and some far away."""
     far = FAR * (abs(number) + 1)
-    return number - 1, number, number + 1, -number, far, -far
+    return *_next_to(number), -number, far, -far
+
+
+def _next_to(number: float) -> tuple[float, ...]:
+    return number - 1, number, number + 1
 
 
 def _trials(
@@ -337,8 +355,16 @@ def _trials(
 class _Numbers:
     """The numbers of a program's values, where each element of an input is the same."""
 
-    def __init__(self, program: Dataless, data: Mapping[Datum, float], size: int, parts: bool) -> None:
-        self._program, self._data, self._size, self._parts = program, data, size, parts
+    def __init__(
+        self,
+        program: Dataless,
+        values: Sequence[int],
+        data: Mapping[Datum, float],
+        size: int,
+        parts: Parts,
+    ) -> None:
+        self._program, self._values, self._data = program, values, data
+        self._size, self._parts = size, parts
         self._found: dict[int, Cases] = {}
 
     def of(self, ref: int, depth: int = FOLLOWED) -> Cases:
@@ -398,6 +424,8 @@ class _Numbers:
         datum = _datum(self._program, ref, self._parts)
         if datum is not None:
             return held([(True, self._data[datum])], value) if datum in self._data else ()
+        if made is not None and made.op == "carried":  # in the first iteration
+            return self.of(self._program.sources(ref)[0], depth - 1)
         known = of_constant(self._of_sizes(value))
         if known or made is None:
             return known
@@ -406,16 +434,23 @@ class _Numbers:
         args = tuple([(name, self._number(argument)) for name, argument in given])
         here = replace(made, values=values, node=structs.replace(made.node, args=args))
         found = cases(here, value, lambda source: self.of(source, depth - 1))
-        return found or self._near(ref, value)
+        if any(isinstance(number, int | float) for _, number in found):
+            return found
+        return self._near(ref, value) or found
 
-    def _near(self, ref: int, value: Tensor) -> Cases:
+    def _near(self, ref: int, held_in: Tensor) -> Cases:
         """Returns bounds of a tensor that may be any numbers, next to the number that its data are. Where
         these differ, it returns bounds of deviations and their like, which may be small and positive.
         """
         if not self._data and free_numbers(self._program, ref) == "positive":
-            return held([(True, Between(SMALLEST, SMALL))], value)
-        numbers = {self._data.get(datum) for datum in _data(self._program, ref, FOLLOWED, self._parts)}
+            return held([(True, Between(SMALLEST, SMALL))], held_in)
+        own = _data(self._program, ref, FOLLOWED, self._parts)
+        numbers = {self._data.get(datum) for datum in own}
         number = numbers.pop() if len(numbers) == 1 else None
         if number is None or not is_free(self._program, ref):
             return ()
-        return held([(True, Between(number - NEAR, number + NEAR))], value)
+        for value in self._values:
+            others = {} if value == ref else _data(self._program, value, FOLLOWED, self._parts, ref)
+            if not own.keys().isdisjoint(others):
+                return ()  # the condition looks at these data otherwise, too
+        return held([(True, Between(number - NEAR, number + NEAR))], held_in)
