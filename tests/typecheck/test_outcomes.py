@@ -117,6 +117,8 @@ def test_data_are_found_for_either_outcome(target: Callable[..., Any]) -> None:
 def test_a_size_at_which_all_data_fail_is_not_accepted() -> None:
     report = check(lambda x: holds(torch.cdist(x, x).sum() > 0, x), "x: float32[n, 3]", replay=False)
     assert not report.accepts.certain.holds(n=1), report.to_text()
+    report = check(lambda x: torch.cdist(x, x)[torch.cdist(x, x) > 0][0], "x: float32[n, 3]", replay=False)
+    assert not report.accepts.certain.holds(n=1), report.to_text()
     report = check(lambda x: holds(x.softmax(0).max() < 0.4, x), "x: float32[n]", replay=False)
     assert not report.accepts.certain.holds(n=2), report.to_text()
 

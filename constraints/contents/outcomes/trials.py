@@ -18,8 +18,8 @@ from ...ir.language import UNTRACKED, Affine, Between, Cases, Quotient, Ratio, T
 from ...terms.dims import Dim, Symbol, Term, evaluate, lone, symbols
 from ...terms.formula import Formula, all_of, any_of, free_symbols, holds, ne, negate
 from ..laws.masks import COMPARISONS, CONNECTIVES
-from .dataless import Dataless, less
-from .fixed import cases, held, of_constant, outcomes
+from .dataless import RANDOM, SAMPLING, Dataless, less
+from .fixed import BOUNDED, LAWS, LEAST, cases, held, of_constant, outcomes
 from .freedom import drawn_numbers, is_free
 from .ranges import Outlook, Usual
 from .scattered import are_apart, free_numbers
@@ -47,6 +47,8 @@ RELATIONS: Final = COMPARISONS.keys() | CONNECTIVES.keys() | {"sub", "rsub", "is
 """Operators whose result may be the same for all data if both operands are made of the same data."""
 PICKING: Final = frozenset("getitem select narrow unbind split chunk tensor_split diagonal".split())
 """Operators that return a part of their first operand."""
+POSITIVE: Final = frozenset("exp exp2 sigmoid softmax _softmax softplus cosh".split())
+"""Operators whose results are positive, whatever the data."""
 COUNTING: Final = frozenset(
     """
     sum count_nonzero view reshape flatten squeeze unsqueeze clone to long int float getitem select narrow
@@ -87,13 +89,13 @@ def outlook(
 def is_doubtful(program: Dataless, ref: int) -> bool:
     """Returns whether a number that data decide may be the same for all: it is made of a relation of two
     results of the same data, and not found to be true for some data and false for others; or it counts the
-    elements of a mask, and only one of the two is found.
+    elements of a mask, and only one of the two is found, or the mask is one of what no law tells of.
     """
     related = is_related(program, (ref,))
     if not related and not _is_of_mask(program, ref, DEPTH):
         return False
     found = possible(program, (ref,), lambda known, size: known[0], program.region(ref))
-    return found != BOTH and (related or bool(found))
+    return found != BOTH and (related or bool(found) or _is_of_unknown(program, ref, DEPTH))
 
 
 def possible(
@@ -115,7 +117,7 @@ def possible(
             break
         if _holds(known, size):
             continue
-        more = sorted({*near, *_next_to(size)}.difference(NUMBERS))
+        more = sorted({*near, *_around(size)}.difference(NUMBERS))
         trials = [*_trials(program, data, more)]
         if (here := _found(program, values, truth, trials, size, parts)) is not None:
             found = here if found is None else found & here
@@ -250,6 +252,17 @@ def _is_of_mask(program: Dataless, ref: int, depth: int) -> bool:
     return made.op in COUNTING and len(sources) == 1 and _is_of_mask(program, sources[0], depth - 1)
 
 
+def _is_of_unknown(program: Dataless, ref: int, depth: int) -> bool:
+    """Returns whether floats that a mask compares with a number are made by an operator without a law."""
+    value, made = program.value(ref), program.made(ref)
+    if made is None or not depth or not isinstance(value, Tensor):
+        return False
+    is_float = (value.dtype or "").startswith(("float", "bfloat"))
+    if is_float and made.op not in LAWS and made.op not in RANDOM | SAMPLING and made.op != "carried":
+        return not is_free(program, ref)
+    return any(_is_of_unknown(program, source, depth - 1) for source in program.sources(ref)[:1])
+
+
 def _is_tracked(program: Dataless, ref: int) -> bool:
     """Returns whether sizes give a range for the elements of a value, from which the data choose."""
     value = program.value(ref)
@@ -320,11 +333,7 @@ def _compared(program: Dataless, values: Sequence[int]) -> Iterator[float]:
 def _around(number: float) -> tuple[float, ...]:
     """Returns numbers next to one, and some far away."""
     far = FAR * (abs(number) + 1)
-    return *_next_to(number), -number, far, -far
-
-
-def _next_to(number: float) -> tuple[float, ...]:
-    return number - 1, number, number + 1
+    return number - 1, number, number + 1, -number, far, -far
 
 
 def _trials(
@@ -436,6 +445,8 @@ class _Numbers:
         found = cases(here, value, lambda source: self.of(source, depth - 1))
         if any(isinstance(number, int | float) for _, number in found):
             return found
+        if not found and made.op in POSITIVE and self._program.nan(ref) is False:
+            return held([(True, Between(LEAST, BOUNDED))], value)
         return self._near(ref, value) or found
 
     def _near(self, ref: int, held_in: Tensor) -> Cases:
