@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Final, Literal, NamedTuple, TypeAlias
 
+from ..constraints.contents.requirements.indices import SAME_DATA
 from ..constraints.ir.language import Constraint, Fact, Note
 from ..constraints.ir.program import Origin
 from ..constraints.ir.system import Answer, Condition, Domain, End, Path, System, premise
@@ -300,6 +301,8 @@ class _PathReading:
         self.open: list[OpenSizes] = []
         self.doubts: list[OpenSizes] = []
         """Sizes that reach an approximation that may accept too much."""
+        self._perhaps_no_data: list[OpenSizes] = []
+        """The sizes that reach a point of a path which perhaps no data do."""
         self.on_data: list[OnData] = []
         self._judge = judge
         self._domain = system.domain
@@ -308,6 +311,7 @@ class _PathReading:
         self._undecided: list[_DataDecide] = []
         for index, path in enumerate(system.paths):
             self._read(index, path)
+        self.doubts += self._of_other_data(system)
         self._settle(system)
         if system.incomplete:
             surely = [p for p in system.paths if not p.on_data and not _on_data_sizes(p)]
@@ -335,7 +339,17 @@ class _PathReading:
                 self.open.append(OpenSizes(walk.reached, note.reason, origin, index))
             elif note.may_accept and path.end.how != "raised":  # which accepts nothing
                 region = all_of((walk.reached, self._where(note)))
-                self.doubts.append(OpenSizes(region, note.reason, origin, index))
+                doubts = self._perhaps_no_data if note.reason == SAME_DATA else self.doubts
+                doubts.append(OpenSizes(region, note.reason, origin, index))
+
+    def _of_other_data(self, system: System) -> Iterator[OpenSizes]:
+        """Yields the sizes that paths accept which perhaps no data follow, and that no other path accepts."""
+        if not self._perhaps_no_data:
+            return
+        clean = (p for p in system.paths if p.end.how == "returned" and not any(n.may_accept for n in p.notes))
+        others = all_of(negate(where) for path in clean for where in self._runs(path, each=True))
+        for doubt in self._perhaps_no_data:
+            yield replace(doubt, region=all_of((doubt.region, others)))
 
     def _where(self, note: Note) -> Formula:
         """Returns the sizes of inputs at which an approximation is not exact."""

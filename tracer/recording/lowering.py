@@ -130,7 +130,7 @@ class Lowering(RealTensors):
             given = [ref.id for ref in ids.values()]
             alike = functools.partial(self._alike, given) if op in EQUALITIES else None
             number = self.datum(None, none, alike, of=given[0] if op in ELEMENTS else None)
-            number.is_input = op == "carried"
+            number.is_input = op not in ELEMENTS  # any number may be carried into a loop
             return number
         if value is None or isinstance(value, float | str):
             return value

@@ -14,10 +14,12 @@ from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import structs
 
-from ...ir.language import UNTRACKED, Affine, Between, Cases, Quotient, Ratio, Tensor, Value
+from ...ir.language import UNTRACKED, Affine, Between, Cases, Quotient, Ratio, Span, Tensor, Value
 from ...terms.dims import Dim, Symbol, Term, evaluate, lone, symbols
 from ...terms.formula import Formula, all_of, any_of, free_symbols, holds, ne, negate
+from ..elements.values import extremes
 from ..laws.masks import COMPARISONS, CONNECTIVES
+from .constancy import Made
 from .dataless import RANDOM, SAMPLING, Dataless, less
 from .fixed import BOUNDED, LAWS, LEAST, cases, held, of_constant, outcomes
 from .freedom import drawn_numbers, is_free
@@ -49,6 +51,8 @@ PICKING: Final = frozenset("getitem select narrow unbind split chunk tensor_spli
 """Operators that return a part of their first operand."""
 POSITIVE: Final = frozenset("exp exp2 sigmoid softmax _softmax softplus cosh".split())
 """Operators whose results are positive, whatever the data."""
+CHOOSING: Final = frozenset("argmax argmin max min median nanmedian mode kthvalue".split())
+"""Operators that return indices, each chosen by other data."""
 COUNTING: Final = frozenset(
     """
     sum count_nonzero view reshape flatten squeeze unsqueeze clone to long int float getitem select narrow
@@ -118,7 +122,7 @@ def possible(
         if _holds(known, size):
             continue
         more = sorted({*near, *_around(size)}.difference(NUMBERS))
-        trials = [*_trials(program, data, more)]
+        trials = [*_trials(program, data, more, size)]
         if (here := _found(program, values, truth, trials, size, parts)) is not None:
             found = here if found is None else found & here
             if not found:
@@ -288,13 +292,26 @@ def _data(
 
 def _datum(program: Dataless, ref: int, parts: Parts) -> Datum | None:
     """Returns the value itself if it is data, or the call that picks a part of data."""
-    if program.is_data(ref):
-        return ref
     made = program.made(ref)
+    if program.is_data(ref) or (parts != "all" and made is not None and _is_chosen(program, ref, made)):
+        return ref
     if parts == "none" or made is None or made.op not in PICKING:
         return None
     is_one = bool(_data(program, made.node.refs[0].id)) if parts == "all" else free_numbers(program, ref)
     return (made.op, made.node.args, made.place) if is_one else None
+
+
+def _is_chosen(program: Dataless, ref: int, made: Made) -> bool:
+    """Returns whether the data choose each element of a value, an index, apart from the others."""
+    is_index = made.op in CHOOSING and (made.place == 1 or made.op.startswith("arg"))
+    return is_index and _chosen(program, ref) is not None
+
+
+def _chosen(program: Dataless, ref: int) -> Span | None:
+    """Returns the range that the data choose elements of a value from, both ends for some data."""
+    value = program.value(ref)
+    span = extremes(value) if isinstance(value, Tensor) and value.elements is not None else None
+    return span if span is not None and span.attained and span.by_data else None
 
 
 def _parts(program: Dataless, values: Sequence[int]) -> Parts:
@@ -337,13 +354,15 @@ def _around(number: float) -> tuple[float, ...]:
 
 
 def _trials(
-    program: Dataless, data: Sequence[Datum], more: Sequence[float]
+    program: Dataless, data: Sequence[Datum], more: Sequence[float], size: int
 ) -> Iterator[Mapping[Datum, float]]:
     """Yields numbers for data: one for all of them, of these or of `more`; then none, so that elements
     differ; then one for the first and another for the rest. What is drawn at random is of its range.
     """
     drawn: dict[Datum, tuple[float, ...]] = {
-        d: drawn_numbers(made) for d in data if isinstance(d, int) and (made := program.made(d))
+        datum: _numbers_of(program, datum, made, size)
+        for datum in data
+        if isinstance(datum, int) and (made := program.made(datum)) is not None
     }
 
     def filled(number: float, at: int, some: Sequence[Datum]) -> Iterator[tuple[Datum, float]]:
@@ -359,6 +378,18 @@ def _trials(
     yield {}
     for first, rest in permutations(NUMBERS, 2) if len(data) > 1 else ():
         yield dict(filled(rest, 0, data)) | dict(filled(first, 1, data[:1]))
+
+
+def _numbers_of(program: Dataless, ref: int, made: Made, size: int) -> tuple[float, ...]:
+    """Returns numbers that all elements of a value may be that is chosen from a range or drawn at random."""
+    span = _chosen(program, ref) if made.op in CHOOSING else None
+    if span is None:
+        return drawn_numbers(made)
+    try:
+        low, high = (evaluate(end, dict.fromkeys(symbols(end), size)) for end in (span.low, span.high))
+    except ZeroDivisionError:
+        return ()
+    return (low, high, (low + high) // 2) if span.dense else (low, high)
 
 
 class _Numbers:
