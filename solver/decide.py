@@ -343,13 +343,17 @@ class _PathReading:
                 doubts.append(OpenSizes(region, note.reason, origin, index))
 
     def _of_other_data(self, system: System) -> Iterator[OpenSizes]:
-        """Yields the sizes that paths accept which perhaps no data follow, and that no other path accepts."""
+        """Yields the sizes that paths accept which perhaps no data follow. Where all paths accept, they are
+        accepted, whichever the data follow; and where one does that some data surely follow.
+        """
         if not self._perhaps_no_data:
             return
-        clean = (p for p in system.paths if p.end.how == "returned" and not any(n.may_accept for n in p.notes))
-        others = all_of(negate(where) for path in clean for where in self._runs(path, each=True))
+        runs = [(path, any_of(self._runs(path, each=True))) for path in system.paths]
+        refused = any_of(all_of((path.premise, negate(where))) for path, where in runs)
+        surely = [where for path, where in runs if not any(note.may_accept for note in path.notes)]
+        missed = all_of((refused, *map(negate, surely)))
         for doubt in self._perhaps_no_data:
-            yield replace(doubt, region=all_of((doubt.region, others)))
+            yield replace(doubt, region=all_of((doubt.region, missed)))
 
     def _where(self, note: Note) -> Formula:
         """Returns the sizes of inputs at which an approximation is not exact."""
