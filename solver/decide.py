@@ -349,9 +349,9 @@ class _PathReading:
         if not self._perhaps_no_data:
             return
         runs = [(path, any_of(self._runs(path, each=True))) for path in system.paths]
-        refused = any_of(all_of((path.premise, negate(where))) for path, where in runs)
-        surely = [where for path, where in runs if not any(note.may_accept for note in path.notes)]
-        missed = all_of((refused, *map(negate, surely)))
+        refused = any_of(self._of_inputs(all_of((path.premise, negate(where)))) for path, where in runs)
+        surely = [negate(where) for path, where in runs if not any(n.may_accept for n in path.notes)]
+        missed = all_of((refused, *map(self._of_inputs, surely)))
         for doubt in self._perhaps_no_data:
             yield replace(doubt, region=all_of((doubt.region, missed)))
 
