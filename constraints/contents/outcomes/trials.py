@@ -59,8 +59,10 @@ COUNTING: Final = frozenset(
     """.split()
 )
 """Operators that count the true elements of a mask, or keep such numbers."""
-Parts: TypeAlias = Literal["none", "free", "all"]
-"""Which parts of data are data of their own: none, those of independent numbers, or all."""
+Parts: TypeAlias = Literal["none", "apart", "all"]
+"""Which values besides inputs are data of their own: none; parts of independent numbers, and indices that other
+data choose; or all parts.
+"""
 Datum: TypeAlias = int | tuple[Any, ...]
 """A value that data decide, by its reference, or the call that picks a part of one."""
 BOTH: Final = frozenset((True, False))
@@ -293,7 +295,7 @@ def _data(
 def _datum(program: Dataless, ref: int, parts: Parts) -> Datum | None:
     """Returns the value itself if it is data, or the call that picks a part of data."""
     made = program.made(ref)
-    if program.is_data(ref) or (parts != "all" and made is not None and _is_chosen(program, ref, made)):
+    if program.is_data(ref) or (parts == "apart" and made is not None and _is_chosen(program, ref, made)):
         return ref
     if parts == "none" or made is None or made.op not in PICKING:
         return None
@@ -315,24 +317,24 @@ def _chosen(program: Dataless, ref: int) -> Span | None:
 
 
 def _parts(program: Dataless, values: Sequence[int]) -> Parts:
-    """Returns which parts of data count as data of their own: those of independent numbers, if no two parts
-    that the values are made of have an element in common, or one with other data.
+    """Returns which values count as data of their own: parts and indices, if no two of those that the values
+    are made of have an element in common or depend on the same data.
     """
     met: dict[Datum, int] = {}
     stack = [*values]
     seen = {*values}
     while stack and len(seen) <= MOST_LOOKED_AT:
         ref = stack.pop()
-        datum = _datum(program, ref, "free")
+        datum = _datum(program, ref, "apart")
         if datum is not None:
             met.setdefault(datum, ref)
             continue
         new = [source for source in program.sources(ref) if source not in seen]
         seen.update(new)
         stack += new
-    has_parts = not stack and any(isinstance(datum, tuple) for datum in met)
+    has_parts = not stack and any(isinstance(datum, tuple) or not program.is_data(datum) for datum in met)
     apart = has_parts and all(are_apart(program, *two) for two in combinations(met.values(), 2))
-    return "free" if apart else "none"
+    return "apart" if apart else "none"
 
 
 def _compared(program: Dataless, values: Sequence[int]) -> Iterator[float]:
