@@ -60,8 +60,8 @@ COUNTING: Final = frozenset(
 )
 """Operators that count the true elements of a mask, or keep such numbers."""
 Parts: TypeAlias = Literal["none", "apart", "all"]
-"""Which values besides inputs are data of their own: none; parts of independent numbers, and indices that other
-data choose; or all parts.
+"""Which values besides inputs are data of their own: none; parts of independent numbers, and indices that
+other data choose; or all parts.
 """
 Datum: TypeAlias = int | tuple[Any, ...]
 """A value that data decide, by its reference, or the call that picks a part of one."""
