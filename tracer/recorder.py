@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, NoReturn
 import torch
 
 from ..constraints.contents.outcomes.ranges import CLEAR, Outlook
-from ..constraints.contents.outcomes.trials import Computed
+from ..constraints.contents.outcomes.scalars import Computed
 from ..constraints.ir.language import Direction, Tensor
 from ..constraints.ir.program import Ref
 from ..constraints.ir.spec import Spec

@@ -32,17 +32,9 @@ from ..contents.outcomes.dataless import Dataless, less
 from ..contents.outcomes.fitting import never_finite, none_between
 from ..contents.outcomes.fixed import comparison, equality, number_of_results, outcomes
 from ..contents.outcomes.ranges import OPEN, Outlook, Range, Ranges, Usual, compared, range_of
+from ..contents.outcomes.scalars import Computed, holding, of_elements
 from ..contents.outcomes.singular import no_inverse
-from ..contents.outcomes.trials import (
-    BOTH,
-    Computed,
-    Truth,
-    holding,
-    is_doubtful,
-    of_elements,
-    outlook,
-    possible,
-)
+from ..contents.outcomes.trials import BOTH, Truth, is_doubtful, outlook, possible
 from ..contents.requirements.indices import NO_DATA, SAME_DATA
 from ..contents.requirements.operands import Refusals, errors_of, refused_by_data, require_elements
 from ..contents.requirements.widths import has_64_bits, require_64_bits

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 import torch
 
 from ...constraints.contents.outcomes.ranges import CLEAR, Outlook
-from ...constraints.contents.outcomes.trials import Computed
+from ...constraints.contents.outcomes.scalars import Computed
 from ...constraints.contents.requirements.indices import NO_DATA, SAME_DATA
 from ...constraints.engine.generate import Generator
 from ...constraints.engine.kernels import kernels_of

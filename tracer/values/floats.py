@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final, Literal, TypeAlias
 
-from ...constraints.contents.outcomes.trials import Computed
+from ...constraints.contents.outcomes.scalars import Computed
 from ...constraints.terms import formula as logic
 from ...constraints.terms.dims import Dim, Term, divide, evaluate, symbols
 from ...constraints.terms.formula import Formula

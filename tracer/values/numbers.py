@@ -17,7 +17,8 @@ from typing import Any, Final, NoReturn
 import torch
 
 from ...constraints.contents.outcomes.ranges import Outlook
-from ...constraints.contents.outcomes.trials import BOTH, Computed
+from ...constraints.contents.outcomes.scalars import Computed
+from ...constraints.contents.outcomes.trials import BOTH
 from ...constraints.ir.system import Answer
 from ...constraints.terms import dims
 from ...constraints.terms import formula as logic

@@ -1,0 +1,136 @@
+"""The numbers of a program's values where all elements of its inputs are numbers that are tried."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from msgspec import structs
+
+from ...ir.language import Affine, Between, Cases, Quotient, Ratio, Tensor, Value
+from ...terms.dims import Dim, Symbol, Term, evaluate, lone, symbols
+from ...terms.formula import ne
+from .data import FOLLOWED, Datum, Parts, data_of, datum_of
+from .dataless import Dataless
+from .fixed import BOUNDED, LEAST, cases, held, of_constant
+from .freedom import is_free
+from .scattered import free_numbers
+
+NEAR: Final = 0.5
+"""Elements of a tensor that may be any numbers are this near to the number of a trial."""
+SMALLEST: Final = 2.0**-40
+SMALL: Final = 2.0**-20
+"""Positive numbers that depend on data alone may all lie between these two."""
+POSITIVE: Final = frozenset("exp exp2 sigmoid softmax _softmax softplus cosh".split())
+"""Operators whose results are positive, whatever the data."""
+
+
+class NoSize(Exception):
+    """Raised where a tensor has no such size."""
+
+
+class TriedNumbers:
+    """The numbers of a program's values, where each element of an input is the same."""
+
+    def __init__(
+        self,
+        program: Dataless,
+        values: Sequence[int],
+        data: Mapping[Datum, float],
+        size: int,
+        parts: Parts,
+    ) -> None:
+        self._program, self._values, self._data = program, values, data
+        self._size, self._parts = size, parts
+        self._found: dict[int, Cases] = {}
+
+    def of(self, ref: int, depth: int = FOLLOWED) -> Cases:
+        """Returns the number that each element of a value is, in the form of a case."""
+        if ref not in self._found:
+            self._found[ref] = ()
+            found = self._cases(ref, depth) if depth else ()
+            certain = ((True, number) for where, number in found if self._program.is_certain(where))
+            self._found[ref] = tuple(case for case in certain if case[1] is not None)[:1]
+        return self._found[ref]
+
+    def _value(self, ref: int) -> Value:
+        """Returns a value at the size that is tried. Raises NoSize if it cannot have elements there."""
+        value = self._program.value(ref)
+        if not isinstance(value, Tensor):
+            return value
+        names = {name for dim in value.shape for name in symbols(dim)}
+        if any(self._program.is_certain(ne(lone(Symbol(name)), self._size)) for name in names):
+            raise NoSize
+        shape = tuple(map(self._at_size, value.shape))
+        if any(size <= 0 for size in shape):
+            raise NoSize
+        return structs.replace(value, shape=shape)
+
+    def _number(self, argument: Any) -> Any:
+        """Returns an argument of a call, a size or a fraction of sizes as a number."""
+        match argument:
+            case Term():
+                return self._at_size(argument)
+            case Quotient(over=over, under=under):
+                return self._at_size(over) / self._at_size(under)
+        return argument
+
+    def _at_size(self, dim: Dim) -> int:
+        """Returns a size as a number. Raises NoSize if it is not defined at the size that is tried."""
+        if not isinstance(dim, Term):
+            return dim
+        try:
+            return evaluate(dim, dict.fromkeys(symbols(dim), self._size))
+        except ZeroDivisionError:
+            raise NoSize from None
+
+    def _of_sizes(self, value: Tensor) -> Tensor:
+        """Returns a tensor of one number or of a fraction of sizes with the number that it is."""
+        match value.elements:
+            case Ratio(numerator, denominator, _):
+                ratio = Ratio(self._at_size(numerator), denominator, 0)
+                return structs.replace(value, elements=ratio)
+            case Affine(Term() as start, ()):
+                return structs.replace(value, elements=Affine(self._at_size(start)))
+        return value
+
+    def _cases(self, ref: int, depth: int) -> Cases:
+        value, made = self._value(ref), self._program.made(ref)
+        if self._program.is_overwritten(ref) or not isinstance(value, Tensor):
+            return ()
+        datum = datum_of(self._program, ref, self._parts)
+        if datum is not None:
+            return held([(True, self._data[datum])], value) if datum in self._data else ()
+        if made is not None and made.op == "carried":  # in the first iteration
+            return self.of(self._program.sources(ref)[0], depth - 1)
+        known = of_constant(self._of_sizes(value))
+        if known or made is None:
+            return known
+        values = {value: self._value(value) for value in (*self._program.sources(ref), *made.node.results)}
+        given = (*made.node.args, *made.ratios.items())
+        args = tuple([(name, self._number(argument)) for name, argument in given])
+        here = replace(made, values=values, node=structs.replace(made.node, args=args))
+        found = cases(here, value, lambda source: self.of(source, depth - 1))
+        if any(isinstance(number, int | float) for _, number in found):
+            return found
+        if not found and made.op in POSITIVE and self._program.nan(ref) is False:
+            return held([(True, Between(LEAST, BOUNDED))], value)
+        return self._near(ref, value) or found
+
+    def _near(self, ref: int, held_in: Tensor) -> Cases:
+        """Returns bounds of a tensor that may be any numbers, next to the number that its data are. Where
+        these differ, it returns bounds of deviations and their like, which may be small and positive.
+        """
+        if not self._data and free_numbers(self._program, ref) == "positive":
+            return held([(True, Between(SMALLEST, SMALL))], held_in)
+        own = data_of(self._program, ref, FOLLOWED, self._parts)
+        numbers = {self._data.get(datum) for datum in own}
+        number = numbers.pop() if len(numbers) == 1 else None
+        if number is None or not is_free(self._program, ref):
+            return ()
+        for value in self._values:
+            others = {} if value == ref else data_of(self._program, value, FOLLOWED, self._parts, ref)
+            if not own.keys().isdisjoint(others):
+                return ()  # the condition looks at these data otherwise, too
+        return held([(True, Between(number - NEAR, number + NEAR))], held_in)
