@@ -1,4 +1,4 @@
-"""Operators that refuse some data, given what is computed from the inputs: some data have to be valid."""
+"""What refuses some data, given what is computed from the inputs: operators, and assertions on data."""
 
 from __future__ import annotations
 
@@ -41,10 +41,19 @@ REFUSING: Final = (
     "torch.repeat_interleave({t}, {t}[:, 0].long(), 0)", "{t}.long() // {u}.long()",
 )  # fmt: skip
 """Operators that refuse singular matrices, NaN, or numbers beyond a range."""
+CHECKS: Final = (
+    "{t}.sum() > {c}", "{t}.min() < {c}", "({t} > {c}).any()", "({t} < {c}).all()", "{t}.std(0).max() > {c}",
+    "{t}.max().item() * 2 > {c}", "-{t}.norm().item() > {c}", "int({t}.sum()) > {c}",
+    "{t}.mean().item() / {n} < {c}", "float({t}[0, 0]) < {c}", "{t}[{t} > {c}].numel() > 0",
+    "({t} == {u}).any()", "({t} > {u}).any()", "torch.allclose({t}, {u})", "{t}.long().max().item() > {c}",
+    "{t}.argmax().item() > 1", "torch.cdist({t}, {u}).max() > {c}", "({t} * {u}).sum() < {c}",
+    "F.layer_norm({t}, {t}.shape[-1:]).sum() > {c}", "{t}.flatten().tolist()[0] > {c}",
+)  # fmt: skip
+"""Conditions on data, some of which no data meet."""
 
 
 def validity(w: Writer, name: str) -> Program:
-    """A tensor of two dims, some steps, perhaps a matrix, and an operator that refuses some data."""
+    """A tensor of two dims, some steps, perhaps a matrix, and what refuses some data."""
     w.input("x", "a", w.rng.choice(("a", "a", "b")))
     if w.rng.random() < 0.3:
         w.input("y", "a", w.rng.choice(("a", "b")))
@@ -53,7 +62,13 @@ def validity(w: Writer, name: str) -> Program:
         _apply(w, STEPS)
     if w.rng.random() < 0.5:
         _apply(w, MATRICES)
-    _apply(w, REFUSING)
+    if w.rng.random() < 0.3:
+        check = w.rng.choice(CHECKS)
+        w.used.append(check)
+        number = str(w.rng.choice((0, 1, 0.5, -1, 5, -20)))
+        w.emit(f"assert {filled(w, check.replace('{t}', w.tensors[-1].name).replace('{c}', number))}")
+    else:
+        _apply(w, REFUSING)
     return w.program(name, w.tensors[-1].name)
 
 

@@ -28,6 +28,7 @@ from ..contents.lookups.draws import scaled_draw
 from ..contents.lookups.extremes import LAWS
 from ..contents.lookups.places import CUTTING, Places, is_exact, referring
 from ..contents.outcomes.choices import Asked, Choice, Sought, choice_of, of_each_choice
+from ..contents.outcomes.data import is_fixed_choice
 from ..contents.outcomes.dataless import Dataless, less
 from ..contents.outcomes.fitting import never_finite, none_between
 from ..contents.outcomes.fixed import comparison, equality, number_of_results, outcomes
@@ -58,6 +59,7 @@ from ..ir.language import (
     Refused,
     Situation,
     Slice,
+    Span,
     Tensor,
     Value,
     product,
@@ -934,7 +936,7 @@ class Generator:
             ref, name = contents.name_of(tensor), "".join(symbols(number))
             if (choice := self._choice(tensor)) is not None:
                 self._choices[name] = choice
-            elif span is None and ref is not None:
+            if ref is not None and self._is_doubted(ref, isinstance(span, Span) and span.attained):
                 self.computed_numbers[name] = Computed((ref,), lambda numbers, size: numbers[0])
             if low != high or low is None:
                 known, rest = self.without_data(tensor)
@@ -949,6 +951,12 @@ class Generator:
             return number
 
         return contents.number("data", contents.ref(tensor), make) if found is None else found
+
+    def _is_doubted(self, ref: int, attained: bool) -> bool:
+        """Returns whether perhaps no data give a number, by its reference, some value in its range."""
+        if not attained:
+            return True
+        return self._dataless is not None and is_fixed_choice(self._dataless, ref)
 
     def _choice(self, tensor: Tensor) -> Choice | Sought | None:
         """Returns what is known of the only element of a tensor."""

@@ -89,7 +89,7 @@ def test_what_is_moved_into_an_expanded_memory_has_several_elements_at_one_place
     lines = ["a, b = x.shape", "row = torch.zeros(1, b).expand(a, -1)", "t = row.contiguous()", moved,
              "return t.view(b, a).add_(1)"]  # fmt: skip
     verdict, text = judged(written("x", lines, "x: [a, b]", ("a", "b"), 4))
-    assert verdict in ("right", "undecided"), text
+    assert verdict != "wrong", text
 
 
 @pytest.mark.parametrize("value", [

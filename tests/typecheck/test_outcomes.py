@@ -58,6 +58,7 @@ NEVER: list[Callable[[Tensor], Any]] = [
     lambda x: holds((x.long() * 2).max().item() == 3, x),
     lambda x: holds((x.long() ** 2).max().item() < 0, x),
     lambda x: torch.zeros(int(-x.abs().sum() - 1)),
+    lambda x: holds(((x > 0).float() / 3).long().max().item() > 0, x),
 ]
 """Programs that fail for all data: nothing says that they run."""
 
@@ -121,6 +122,50 @@ def test_a_size_at_which_all_data_fail_is_not_accepted() -> None:
     assert not report.accepts.certain.holds(n=1), report.to_text()
     report = check(lambda x: holds(x.softmax(0).max() < 0.4, x), "x: float32[n]", replay=False)
     assert not report.accepts.certain.holds(n=2), report.to_text()
+
+
+def order_of_a_triangle(x: Tensor) -> Tensor:
+    """The greatest elements are the zeros above the diagonal, the first of which is the second element."""
+    return holds((x.tanh() - 1).tril().argmax().item() > 1, x)
+
+
+def order_of_what_is_0(x: Tensor) -> Tensor:
+    return holds((x - x.mean(0)).argmax().item() > 1, x)
+
+
+@pytest.mark.parametrize("target", [order_of_a_triangle, order_of_what_is_0])
+def test_an_index_that_data_choose_is_any_only_where_data_give_each_order(target: Callable[..., Any]) -> None:
+    report = check(target, "x: float32[a, b]", replay=False)
+    assert not report.accepts.certain.holds(a=1, b=2) and not report.accepts.exact, report.to_text()
+
+
+def test_an_index_of_what_is_free_is_any() -> None:
+    report = check(lambda x: holds(x.argmax().item() > 1, x), "x: float32[n]", replay=False)
+    assert report.verdict == "refined" and report.accepts.exact, report.to_text()
+    assert report.accepts.holds(n=3) and not report.accepts.holds(n=2)
+
+
+def test_where_both_outcomes_run_it_does_not_matter_which_is_possible() -> None:
+    def either(x: Tensor) -> Tensor:
+        return x if torch.cdist(x, x).sum() > 0 else x * 2
+
+    report = check(either, "x: float32[n, 3]", replay=False)
+    assert report.verdict == "proved" and report.accepts.exact, report.to_text()
+
+    def apart(x: Tensor) -> Tensor:
+        return x.view(2, -1) if torch.cdist(x, x).sum() > 0 else x
+
+    report = check(apart, "x: float32[n, 3]", replay=False)
+    assert not report.accepts.exact and report.accepts.certain.holds(n=2), report.to_text()
+
+
+def test_an_error_after_an_approximation_is_not_one_of_the_program() -> None:
+    def program(x: Tensor) -> Tensor:
+        y = x[None].contiguous(memory_format=torch.channels_last).view(x.shape[0], -1)
+        return y * {"a": 1}[str(len(x))] if y.is_contiguous() else y
+
+    program(torch.zeros(2, 2, 2))
+    assert check(program, "x: float32[a, b, c]", replay=False).verdict == "unknown"
 
 
 def test_the_spread_of_data_is_0_or_more() -> None:

@@ -182,7 +182,7 @@ def _recorded(
         if progress:
             progress(len(paths))
     running.clear()  # `ranges` stays in a class, which only a garbage collection frees
-    if fails and len(paths) == 1:
+    if fails and len(paths) == 1 and not any(note.may_refuse for note in paths[0].notes):
         end = paths[0].end
         raise NotCallable(f"the target fails for a reason other than sizes: {end.reason}", end.origin)
     paths = without_idle(paths, guessed, oracle)

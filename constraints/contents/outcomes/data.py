@@ -11,6 +11,8 @@ from ..elements.values import extremes
 from ..laws.masks import COMPARISONS, CONNECTIVES
 from .constancy import Made
 from .dataless import Dataless
+from .fixed import MOVES
+from .freedom import is_free
 from .scattered import are_apart, free_numbers
 
 DEPTH: Final = 12
@@ -25,6 +27,12 @@ PICKING: Final = frozenset("getitem select narrow unbind split chunk tensor_spli
 """Operators that return a part of their first operand."""
 CHOOSING: Final = frozenset("argmax argmin max min median nanmedian mode kthvalue".split())
 """Operators that return indices, each chosen by other data."""
+ORDERING: Final = frozenset("max min topk sort msort median nanmedian mode kthvalue cummax cummin".split())
+"""Operators whose second result are indices of elements by their order."""
+RISING: Final = frozenset(
+    "softmax _softmax log_softmax _log_softmax sigmoid exp tanh softplus to float view flatten".split()
+)
+"""Operators that keep the order of elements."""
 Parts: TypeAlias = Literal["none", "apart", "all"]
 """Which values besides inputs are data of their own: none; parts of independent numbers, and indices that
 other data choose; or all parts.
@@ -64,7 +72,34 @@ def datum_of(program: Dataless, ref: int, parts: Parts) -> Datum | None:
 def _is_chosen(program: Dataless, ref: int, made: Made) -> bool:
     """Returns whether the data choose each element of a value, an index, apart from the others."""
     is_index = made.op in CHOOSING and (made.place == 1 or made.op.startswith("arg"))
-    return is_index and chosen(program, ref) is not None
+    return is_index and chosen(program, ref) is not None and orders_freely(program, made.node.refs[0].id)
+
+
+def is_fixed_choice(program: Dataless, ref: int) -> bool:
+    """Returns whether a number is an index of an extreme, or of a place in an order, and it is not known that
+    data give each order of what is ordered.
+    """
+    for _ in range(DEPTH):
+        made = program.made(ref)
+        if made is None or not made.node.refs:
+            return False
+        first = made.node.refs[0].id
+        if made.op.startswith("arg") or (made.op in ORDERING and made.place == 1):
+            return made.op in (*ORDERING, *CHOOSING, "argsort") and not orders_freely(program, first)
+        if made.op not in MOVES:
+            return False
+        ref = first
+    return False
+
+
+def orders_freely(program: Dataless, ref: int) -> bool:
+    """Returns whether data give each order of the elements of a tensor."""
+    for _ in range(DEPTH):
+        made = program.made(ref)
+        if made is None or made.op not in RISING or not made.node.refs:
+            break
+        ref = made.node.refs[0].id
+    return free_numbers(program, ref) is not None or is_free(program, ref)
 
 
 def chosen(program: Dataless, ref: int) -> Span | None:
