@@ -16,7 +16,7 @@ from .freedom import is_free
 from .scattered import are_apart, free_numbers
 
 DEPTH: Final = 12
-"""At most so many calls back numbers are looked for with which values are compared."""
+"""At most so many calls back relations, and numbers with which values are compared, are looked for."""
 FOLLOWED: Final = 24
 """At most so many calls numbers are followed through."""
 MOST_LOOKED_AT: Final = 64

@@ -6,6 +6,7 @@ which shares terms with its neighbours.
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import Final
 
 from ...ir.language import Tensor
@@ -61,7 +62,7 @@ DRAWN_NUMBERS: Final = {
 
 
 def drawn_numbers(made: Made) -> tuple[float, ...]:
-    """Returns some numbers that all elements may be that an operator draws at random."""
+    """Returns numbers of which each may be all that an operator draws at random."""
     if made.op not in DRAWN:
         return DRAWN_NUMBERS.get(made.op, ())
     first, last, gap = DRAWN[made.op]
@@ -95,10 +96,7 @@ def is_free(program: Dataless, ref: int, depth: int = DEEPEST) -> bool:
     if made.op in JOINING:
         return all(map(free, operands)) and _are_apart(program, [*dict.fromkeys(operands)])
     if made.op in ("add", "sub", "rsub"):
-        return any(
-            free(one) and _are_apart(program, [one, *rest])
-            for one, rest in ((first, others), (others[0] if others else first, [first] if others else []))
-        )
+        return any(map(free, operands)) and _are_apart(program, operands)
     if made.op == "diff":
         return free_numbers(program, first, depth - 1) == "all" and not others
     if made.op == "scaled_dot_product_attention":
@@ -146,8 +144,4 @@ def _scales_back(made: Made) -> bool:
 
 def _are_apart(program: Dataless, operands: list[int]) -> bool:
     """Returns whether no two of some tensors depend on the same data."""
-    return all(
-        are_independent(program, one, other)
-        for at, one in enumerate(operands)
-        for other in operands[:at]
-    )
+    return all(are_independent(program, *two) for two in combinations(operands, 2))
