@@ -349,11 +349,19 @@ class _PathReading:
         if not self._perhaps_no_data:
             return
         runs = [(path, any_of(self._runs(path, each=True))) for path in system.paths]
-        refused = any_of(self._of_inputs(all_of((path.premise, negate(where)))) for path, where in runs)
+        refused = any_of(map(self._perhaps_refused, system.paths))
         surely = [negate(where) for path, where in runs if not any(n.may_accept for n in path.notes)]
         missed = all_of((refused, *map(self._of_inputs, surely)))
         for doubt in self._perhaps_no_data:
             yield replace(doubt, region=all_of((doubt.region, missed)))
+
+    def _perhaps_refused(self, path: Path) -> Formula:
+        """Returns sizes, at least all those, at which a path ends in a refusal."""
+        reached = path.premise if self._of_inputs(path.premise) == path.premise else True
+        if path.end.how != "returned":
+            return reached
+        failing = (self._of_inputs(negate(c.formula)) for c in path.constraints if c.kind == "model")
+        return all_of((reached, any_of(failing)))
 
     def _where(self, note: Note) -> Formula:
         """Returns the sizes of inputs at which an approximation is not exact."""

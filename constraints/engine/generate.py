@@ -754,9 +754,11 @@ class Generator:
 
         return outlook(self._dataless, dataless, usual, values, truth)
 
-    def outcomes_of(self, computed: Computed, near: Sequence[float]) -> frozenset[bool]:
-        """Returns the outcomes that are found of a condition that is computed from elements of tensors.
-        Numbers `near` its limits are tried.
+    def outcomes_of(
+        self, computed: Computed, near: Sequence[float], *, every: bool = True
+    ) -> frozenset[bool]:
+        """Returns the outcomes that are found of a condition that is computed from elements of tensors, at
+        `every` size or at some. Numbers `near` its limits are tried.
         """
         if self._dataless is None:
             return BOTH
@@ -765,11 +767,11 @@ class Generator:
         def truth(known: Sequence[Cases], size: int | None) -> Cases:
             return () if size is None else of_elements(known, size, computed.compute)
 
-        return possible(self._dataless, computed.refs, truth, known, near)
+        return possible(self._dataless, computed.refs, truth, known, near, every=every)
 
     def outcomes_of_numbers(self, formula: Formula) -> frozenset[bool]:
         """Returns the outcomes that are found of a formula on numbers that the data decide; both of one on
-        sizes, and on numbers whose range is known.
+        sizes, and on numbers whose range is known. If it mentions sizes, too, these decide where it holds.
         """
         if not self.computed_numbers:
             return BOTH
@@ -778,7 +780,8 @@ class Generator:
             return BOTH
         near = [compare.term if isinstance(compare.term, int) else dict(coefficients(compare.term)).get((), 0)
                 for compare in comparisons(formula)]  # fmt: skip
-        return self.outcomes_of(holding(formula, names, self.computed_numbers), near)
+        every = len(names) == len(free_symbols(formula))
+        return self.outcomes_of(holding(formula, names, self.computed_numbers), near, every=every)
 
     def _range_of(self, ref: int | None) -> Range:
         return Range() if ref is None or self._dataless is None else Ranges(self._dataless).of(ref)

@@ -9,6 +9,7 @@ from itertools import count
 from operator import itemgetter
 from typing import Final, TypeAlias
 
+from ...constraints.contents.requirements.indices import SAME_DATA
 from ...constraints.engine.generate import RULE_DEFECT, Rules, resolved
 from ...constraints.ir.language import Dyn, Note, Number, Slice, Tensor, Value
 from ...constraints.ir.opnames import is_in_place
@@ -51,7 +52,7 @@ def findings(
     others = (
         *(_open(system, reason) for reason in decision.reasons),
         *(_trace_limit(requirement) for requirement in decision.trace),
-        *_of_notes(system),
+        *_of_notes(system, decision.exact),
         *_revealed(system),
         *_of_data(decision),
         *_of_changes(changed),
@@ -183,9 +184,12 @@ def _trace_limit(requirement: Requirement) -> Finding:
     )
 
 
-def _of_notes(system: System) -> Iterator[Finding]:
+def _of_notes(system: System, exact: bool) -> Iterator[Finding]:
+    """Yields a finding for each note, but where it makes no difference if data get to some place."""
     for path in system.paths:
         for note in path.notes:
+            if exact and note.reason == SAME_DATA:
+                continue
             origin = path.program.nodes[note.node].origin if note.node >= 0 else Origin()
             yield make(Code(note.code), _told(note, system), origin)
 

@@ -81,9 +81,11 @@ def possible(
     truth: Truth,
     known: Formula = False,
     numbers: Sequence[float] = (),
+    *,
+    every: bool = True,
 ) -> frozenset[bool]:
-    """Returns outcomes that a condition on values has for some data, at each of the sizes that are tried but
-    those at which its outcome is `known`. The condition compares with `numbers`.
+    """Returns outcomes that a condition on values has for some data, at `every` size that is tried or at some.
+    Sizes at which its outcome is `known` are not tried. The condition compares with `numbers`.
     """
     parts = parts_of(program, values)
     data = [*dict.fromkeys(d for ref in values for d in data_of(program, ref, FOLLOWED, parts))]
@@ -97,8 +99,8 @@ def possible(
         more = sorted({*near, *_around(size)}.difference(NUMBERS))
         trials = [*_trials(program, data, more, size)]
         if (here := _found(program, values, truth, trials, size, parts)) is not None:
-            found = here if found is None else found & here
-            if not found:
+            found = here if found is None else found & here if every else found | here
+            if len(found) == (0 if every else 2):
                 break
     return found or frozenset()
 
