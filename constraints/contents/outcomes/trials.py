@@ -84,7 +84,7 @@ def possible(
     *,
     every: bool = True,
 ) -> frozenset[bool]:
-    """Returns outcomes that a condition on values has for some data, at `every` size that is tried or at some.
+    """Returns outcomes that a condition on values has for some data, at `every` size tried or at some.
     Sizes at which its outcome is `known` are not tried. The condition compares with `numbers`.
     """
     parts = parts_of(program, values)
