@@ -1,4 +1,4 @@
-"""What data a value of a program is made of: inputs, random numbers, parts of such, and chosen indices."""
+"""The data that a value of a program is made of: inputs, random numbers, parts of such, and chosen indices."""
 
 from __future__ import annotations
 
