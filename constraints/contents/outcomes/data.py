@@ -1,4 +1,4 @@
-"""The data that a value of a program is made of: inputs, random numbers, parts of such, and chosen indices."""
+"""The data that a value of a program is made of: inputs, random numbers, their parts, and chosen indices."""
 
 from __future__ import annotations
 
