@@ -13,6 +13,7 @@ refused: by a requirement that is exact, whatever the data. `proved` says that S
 """
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -333,14 +334,30 @@ class _PathReading:
         if walk.known.contradictory:
             return
         self._end(walk)
+        required: defaultdict[int, list[Constraint]] = defaultdict(list)
+        for constraint in path.constraints:
+            required[constraint.node].append(constraint)
         for note in path.notes:
             origin = _origin(path, note.node)
             if note.code == "no-rule":
                 self.open.append(OpenSizes(walk.reached, note.reason, origin, index))
             elif note.may_accept and path.end.how != "raised":  # which accepts nothing
                 region = all_of((walk.reached, self._where(note)))
+                if note.reason == SAME_DATA:
+                    region = all_of((region, self._fails_for_some(walk, required[note.node])))
                 doubts = self._perhaps_no_data if note.reason == SAME_DATA else self.doubts
                 doubts.append(OpenSizes(region, note.reason, origin, index))
+
+    def _fails_for_some(self, walk: _PathPosition, constraints: Sequence[Constraint]) -> Formula:
+        """Returns sizes, at least all those, at which some data fail a requirement of a node; True where the
+        node has no requirement on sizes that data decide.
+        """
+        about = [c for c in constraints if not walk.unbacked.keys().isdisjoint(free_symbols(c.formula))]
+        failing = (
+            self._judge.project(all_of((*walk.decided(c.decided), negate(c.formula))), walk.unbacked)
+            for c in about
+        )
+        return any_of(True if where is None else where for where in failing) if about else True
 
     def _of_other_data(self, system: System) -> Iterator[OpenSizes]:
         """Yields the sizes that paths accept which perhaps no data follow. Where all paths accept, they are

@@ -85,11 +85,11 @@ class Ledger:
         self.generator.contents.name(value, ref.id)
         return ref
 
-    def new_input(self, name: str, value: Value, parameter: bool = False) -> Ref:
+    def new_input(self, name: str, value: Value, parameter: bool = False, constant: bool = False) -> Ref:
         ref = self.new_value(value)
         if not parameter:
             self.generator.contents.given_freely(value, ref.id)
-        self.inputs.append(Input(ref.id, name, value, parameter))
+        self.inputs.append(Input(ref.id, name, value, parameter, constant))
         return ref
 
     def index(self, name: str) -> str:

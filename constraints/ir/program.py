@@ -40,7 +40,7 @@ from .language import (
     Value,
 )
 
-SCHEMA = 1
+SCHEMA = 2
 
 
 class Ref(Struct, frozen=True):
@@ -79,6 +79,10 @@ class Input(Struct, frozen=True):
     name: str
     type: Value
     parameter: bool = False
+    constant: bool = False
+    """Whether its elements are given with the program, as those of a buffer are, while a parameter may be
+    trained to be anything.
+    """
 
 
 class Node(Struct, frozen=True):
@@ -441,7 +445,7 @@ def to_json(program: Program) -> dict[str, Any]:
     ]
     return {
         "schema": SCHEMA,
-        "inputs": [[i.id, i.name, pack(i.type), i.parameter] for i in program.inputs],
+        "inputs": [[i.id, i.name, pack(i.type), i.parameter, i.constant] for i in program.inputs],
         "nodes": nodes,
         "outputs": [[name, pack(argument)] for name, argument in program.outputs],
         "iterations": [[i.index, i.first, pack(i.count), i.start, i.stop] for i in program.iterations],
@@ -457,8 +461,8 @@ def from_json(data: Any) -> Program:
         origins = [origin_of(fields) for fields in data["origins"]]
         program = Program(
             tuple(
-                Input(integer(id), text(name), unpack(type), truth(parameter))
-                for id, name, type, parameter in data["inputs"]
+                Input(integer(id), text(name), unpack(type), truth(parameter), truth(constant))
+                for id, name, type, parameter, constant in data["inputs"]
             ),
             tuple(
                 Node(

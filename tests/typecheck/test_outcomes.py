@@ -45,6 +45,28 @@ NEVER: list[Callable[[Tensor], Any]] = [
     lambda x: holds(F.dropout(x.relu()).sum() < 0, x),
     lambda x: holds(x[x * -x > 0].shape[0] > 0, x),
     lambda x: holds((x.exp() < 0).nonzero().numel() > 0, x),
+    # products and sums with constants
+    lambda x: holds((x[:1] * torch.tensor([1.0, 0.0]))[1] > 1, x),
+    lambda x: holds((x[:1] * torch.tensor([1.0, -1.0])).min() > 1, x),
+    lambda x: holds((x[:, None] @ torch.tensor([[1.0, -1.0]])).min() > 1, x),
+    lambda x: holds(torch.einsum("i,j->j", x, torch.zeros(2)).max() > 1, x),
+    lambda x: holds(torch.kron(x, torch.tensor([1.0, 0.0]))[1] > 1, x),
+    lambda x: holds((x * torch.arange(x.shape[0]))[0] > 1, x),
+    lambda x: holds((x * torch.linspace(0, 1, x.shape[0]))[0] > 1, x),
+    lambda x: holds((x + torch.tensor(float("-inf"))).max() > 1, x),
+    lambda x: holds((x[:1] + torch.full((2, 2), float("-inf")).triu(1))[0, 1] > 1, x),
+    lambda x: holds((x.cumsum(0) + torch.tensor(float("inf"))).min() < 1, x),
+    lambda x: holds((x.cumsum(0) / float("inf")).sum() > 1, x),
+    lambda x: holds(torch.add(x.sigmoid(), torch.rand_like(x) * 9, alpha=0).max() > 2, x),
+    lambda x: holds(F.conv1d(x[None, None], torch.ones(1, 1, 1), padding=1)[0, 0, 0] > 1, x),
+    lambda x: holds(F.conv1d(x[None, None], torch.zeros(1, 1, 1)).max() > 1, x),
+    lambda x: holds(F.conv_transpose1d(x[None, None], torch.ones(1, 1, 1), None, 2, 0, 1)[0, 0, 1] > 1, x),
+    lambda x: holds(F.pad(x, (1, 0)).cumsum(0).max() < -1, x),
+    lambda x: holds(F.pad(x, (1, 1), value=math.nan).sum() < 1, x),
+    lambda x: holds(torch.cat([torch.zeros(4), x]).cumsum(0).min() > 1, x),
+    lambda x: holds(torch.cat([torch.full((4,), 9.0), x]).logsumexp(0) < 1, x),
+    lambda x: holds(torch.diag(x.cumsum(0)).min() > 1, x),
+    lambda x: holds(x[:1].expand(5).argmax().item() > 1, x),
     # numbers of Python's
     lambda x: holds((x * -x).sum().item() > 1, x),
     lambda x: holds((x * -x).sum().item() * 2 > 1, x),
@@ -105,6 +127,10 @@ SOMETIMES: list[Callable[[Tensor], Any]] = [
     Layers(lambda x: x.max() > 1),
     Layers(lambda x: x.sum().item() > 1),
     Layers(lambda x: x.relu().sum() < 5),
+    lambda x: holds((x * torch.rand(x.shape[0], 2).t()).min() > 1, x),
+    lambda x: holds((x.cumsum(0) + torch.ones(3, 1)).min() > 50, x),
+    lambda x: holds(F.conv1d(x[None, None], torch.ones(1, 1, 1)).max() > 50, x),
+    lambda x: holds(F.pad(x, (1, 0)).sum() < -50, x),
 ]
 """Programs that run for some data, and fail for others."""
 
@@ -113,6 +139,20 @@ SOMETIMES: list[Callable[[Tensor], Any]] = [
 def test_data_are_found_for_either_outcome(target: Callable[..., Any]) -> None:
     report = check(target, "x: float32[n]", replay=False)
     assert report.verdict == "proved" and report.accepts.exact, report.to_text()
+
+
+class Masking(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("mask", torch.tensor([1.0, 0.0]))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return holds((x[:, None] * self.mask)[0, 1] > 1, x)
+
+
+def test_what_a_buffer_holds_is_no_data() -> None:
+    report = check(Masking(), "x: float32[n]", replay=False)
+    assert report.verdict == "unknown", report.to_text()
 
 
 def test_a_size_at_which_all_data_fail_is_not_accepted() -> None:

@@ -84,7 +84,8 @@ def _given(program: ExportedProgram, graph: ExportedGraph, values: list[Any]) ->
         if isinstance(spec.arg, ConstantArgument):
             operand = spec.arg.value  # the placeholder stays in the graph, and nothing uses it
         path = paths.get(index) or (_label(spec),)
-        yield Given(operand, path, user, _example(value) if user else ())
+        constant = spec.kind in (InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
+        yield Given(operand, path, user, constant, _example(value) if user else ())
 
 
 def _label(spec: InputSpec) -> str:

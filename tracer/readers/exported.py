@@ -14,6 +14,7 @@ from functools import partial
 from math import inf
 from typing import Final, TypeAlias
 
+from ...constraints.contents.elements.dtypes import INTEGRAL
 from ...constraints.ir.language import Constraint, Dyn, Dynamic, Layout, Plain, Shape, Tensor, Value, tensors
 from ...constraints.ir.opnames import ATEN_DEFAULTS, canonical
 from ...constraints.ir.program import Argument, Input, Node, Origin, Program, Ref
@@ -77,6 +78,8 @@ class Given:
     operand: Operand
     path: InputPath
     user: bool
+    constant: bool = False
+    """Whether it is a buffer or a constant of the program."""
     example: tuple[int | None, ...] = ()
     """The sizes that the example had here, or its value."""
 
@@ -232,7 +235,8 @@ class _Builder:
             taken.add(named)
             if isinstance(given.operand, Name):
                 id = self.new()
-                self.inputs.append(Input(id, named, value, parameter=not given.user))
+                is_constant = given.constant and not _may_index(value)
+                self.inputs.append(Input(id, named, value, parameter=not given.user, constant=is_constant))
                 self.arguments.append(Ref(id))
             else:
                 self.arguments.append(_resolve(given.operand, {}))
@@ -427,6 +431,13 @@ def _bind(names: dict[str, Argument], name: str, argument: Argument) -> None:
     if name in names:
         raise GraphError(f"the graph makes {name!r} twice")
     names[name] = argument
+
+
+def _may_index(value: Value) -> bool:
+    """Returns whether a tensor is of integers or truths. An archive is taken to hold indices that are valid,
+    as far as its sizes allow that.
+    """
+    return isinstance(value, Tensor) and value.dtype in INTEGRAL
 
 
 def _type(graph: ExportedGraph, operand: Operand) -> Value:

@@ -329,7 +329,8 @@ def _given(
         user = kind in _USER
         path = paths.get(index) if user else None
         example = tuple(map(_hint, _sizes(written, operand))) if user else ()
-        yield Given(operand, path or (_label(kind, body, operand, index),), user, example)
+        constant = kind in ("buffer", "tensor_constant")
+        yield Given(operand, path or (_label(kind, body, operand, index),), user, constant, example)
 
 
 def _sizes(written: Any, operand: Operand) -> Sequence[Any]:

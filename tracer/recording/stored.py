@@ -9,7 +9,6 @@ from typing import Any, Final, NamedTuple
 import torch
 from msgspec import structs
 
-from ...constraints.contents.outcomes.dataless import CONSTANT
 from ...constraints.ir.language import UNTRACKED, Tensor
 from ...constraints.ir.program import Ref
 from ..host.tensors import all_modes_off, is_fake, is_of_transform, overrides_off, storage_id
@@ -66,24 +65,26 @@ class RealTensors(Decisions):
                 with overrides_off():
                     known = value_of(tensor)
             name = self.subject.parameters.get(id(tensor))
-            is_constant = name is None
+            holds_data = not tensor.is_meta  # else it stands for data that are not there
+            is_own = name is None
             if name is None:
-                kind = "meta_" if tensor.is_meta else CONSTANT  # a meta tensor holds data that are not there
+                kind = "constant_" if holds_data else "meta_"
                 name, known = f"{kind}{len(self.real)}", with_numbers(known, tensor)
-            ref = self.new_input(name, known, parameter=True)
+            is_constant = holds_data and not isinstance(tensor, torch.nn.Parameter)
+            ref = self.new_input(name, known, parameter=True, constant=is_constant)
             found = self.real[id(tensor)] = tensor, known, ref
             self.gradients.used(tensor, ref.id)
-            count = self._counted(tensor, known, ref, name) if is_constant else None
+            count = self._counted(tensor, known, ref, holds_data) if is_own else None
             if (known.elements is not None or count is not None) and (placed := _placed(tensor)) is not None:
                 self.followed.add(placed.key)
                 self.lends(tensor)
         return found
 
-    def _counted(self, tensor: torch.Tensor, known: Tensor, ref: Ref, name: str) -> int | None:
+    def _counted(self, tensor: torch.Tensor, known: Tensor, ref: Ref, holds_data: bool) -> int | None:
         """Notes a constant that is an identity matrix. Returns the number of true elements of a mask, if it
         is known, and notes that, too.
         """
-        if name.startswith(CONSTANT) and is_identity(tensor):
+        if holds_data and is_identity(tensor):
             self.generator.contents.are_identities(known, ref.id)
         if (count := number_of_true(tensor)) is not None:
             self.generator.contents.has_trues(known, ref.id, count)

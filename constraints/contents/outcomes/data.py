@@ -12,7 +12,6 @@ from ..laws.masks import COMPARISONS, CONNECTIVES
 from .constancy import Made
 from .dataless import Dataless
 from .fixed import MOVES
-from .freedom import is_free
 from .scattered import are_apart, free_numbers
 
 DEPTH: Final = 12
@@ -99,7 +98,7 @@ def orders_freely(program: Dataless, ref: int) -> bool:
         if made is None or made.op not in RISING or not made.node.refs:
             break
         ref = made.node.refs[0].id
-    return free_numbers(program, ref) is not None or is_free(program, ref)
+    return free_numbers(program, ref) is not None
 
 
 def chosen(program: Dataless, ref: int) -> Span | None:

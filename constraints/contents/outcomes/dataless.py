@@ -46,8 +46,6 @@ WITHOUT_ZERO: Final = frozenset("div reciprocal rsqrt log log2 log10 log1p logit
 """Operators that make NaN or infinity of 0."""
 MOST_COPIES: Final = 8
 """At most this many operators back two values are compared."""
-CONSTANT: Final = "constant_"
-"""The beginning of the names of tensors that a program makes of numbers."""
 
 
 class Region(NamedTuple):
@@ -295,7 +293,7 @@ class Dataless:
             return ()
         if ref not in self._sources:
             made = self.made(ref)
-            constant = isinstance(maker, Input) and maker.parameter and maker.name.startswith(CONSTANT)
+            constant = isinstance(maker, Input) and maker.constant
             of_input = () if constant else None
             self._sources[ref] = of_input if made is None else _made_of(made.node, made.place)
         return self._sources[ref]

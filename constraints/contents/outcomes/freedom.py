@@ -7,9 +7,11 @@ which shares terms with its neighbours.
 from __future__ import annotations
 
 from itertools import combinations
+from math import isfinite
 from typing import Final
 
 from ...ir.language import Tensor
+from ...terms.formula import ge
 from .constancy import Made
 from .dataless import RANDOM, SAMPLING, STRETCHING, Dataless
 from .scattered import (
@@ -20,7 +22,10 @@ from .scattered import (
     MOVED,
     TRANSPOSED,
     are_independent,
+    bounds,
+    fills,
     free_numbers,
+    may_be_finite,
     operands_of,
     scales,
 )
@@ -36,20 +41,29 @@ _PICKING: Final = frozenset(
 _ADDING: Final = frozenset(
     """
     sum nansum mean nanmean cumsum logsumexp logcumsumexp trace avg_pool1d avg_pool2d avg_pool3d
-    adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d interpolate lp_pool1d trapezoid trapz
+    adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d interpolate
     """.split()
 )
-"""Operators whose results are sums of elements with positive weights."""
-_WEIGHTED: Final = frozenset(
+"""Operators whose results are all great where all elements are, and all small where they are small."""
+_OF_ALL: Final = frozenset("sum mean".split())
+"""Operators that add all elements, unless they are given dims."""
+_ALIKE: Final = COPIES | MOVED | TRANSPOSED | STRETCHING | _PICKING | _ADDING
+"""Operators whose results are elements of the first operand, or sums and means of them."""
+_CONVOLVING: Final = frozenset(
     """
-    linear conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d convolution mm bmm matmul
-    mv dot vdot inner outer addmm baddbmm addmv tensordot einsum bilinear mul div kron
+    conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d convolution conv_tbc
     """.split()
 )
-"""Operators that multiply elements of one operand with those of others, which are in general position."""
-_WIDENING: Final = frozenset("pad constant_pad_nd tril triu diag diag_embed block_diag".split())
-"""Operators that put numbers in the place of some elements, or next to them."""
-_SIGNED: Final = frozenset("neg diff".split())
+_WEIGHTED: Final = _CONVOLVING | frozenset(
+    """
+    linear mm bmm matmul mv dot vdot inner outer addmm baddbmm addmv tensordot einsum bilinear mul div kron
+    """.split()
+)
+"""Operators that multiply elements of one operand with those of others."""
+POSITIVE: Final = frozenset("exp exp2 sigmoid softmax _softmax softplus cosh".split())
+"""Operators whose results are positive, whatever the data."""
+_RISING: Final = frozenset("relu relu6 gelu silu elu selu celu mish leaky_relu tanh hardswish".split())
+"""Operators whose results are positive for positive elements."""
 _NUMBERS: Final = (1.0, 0.0, -1.0, 2.0, 0.5, -3.0, 7.0, 0.25)
 _POSITIVE: Final = (1.0, 2.0, 0.5, 7.0, 0.25)
 DRAWN_NUMBERS: Final = {
@@ -86,6 +100,8 @@ def is_free(program: Dataless, ref: int, depth: int = DEEPEST) -> bool:
         return True
     if made is None or made.op in RANDOM | SAMPLING or not (operands := operands_of(made)):
         return False
+    if any(isinstance(given, float) and not isfinite(given) for _, given in made.node.args):
+        return False
     if made.op == "embedding":
         operands = operands[::-1] if operands[0] == made.ref("input") else operands
     first, *others = operands
@@ -96,27 +112,81 @@ def is_free(program: Dataless, ref: int, depth: int = DEEPEST) -> bool:
     if made.op in JOINING:
         return all(map(free, operands)) and _are_apart(program, [*dict.fromkeys(operands)])
     if made.op in ("add", "sub", "rsub"):
-        return any(map(free, operands)) and _are_apart(program, operands)
+        return made.get("alpha") in (None, 1) and _is_free_sum(program, operands, depth - 1)
     if made.op == "diff":
         return free_numbers(program, first, depth - 1) == "all" and not others
     if made.op == "scaled_dot_product_attention":
-        return len(others) > 1 and free(others[1])
+        is_whole = len(others) == 2 and made.get("dropout_p") in (None, 0)
+        return is_whole and free(others[1])
     if made.op in _WEIGHTED and others:
-        return _are_apart(program, operands) and any(map(free, operands))
+        return _is_free_product(program, made, operands, depth - 1)
     if others and made.op in ("max", "min"):
         return False
+    if fills(program, made, value):
+        return False
     is_whole = made.place == 0 or made.op in MOVED
-    if made.op in _SIGNED or scales(program, made) or _scales_back(made):
+    if made.op == "neg" or scales(program, made) or _scales_back(made):
         return free(first)
-    if made.op in _ADDING:
-        return is_whole and _is_partly_free(program, first, depth - 1)
-    alike = COPIES | MOVED | TRANSPOSED | STRETCHING | _PICKING
-    return made.op in alike and is_whole and free(first)
+    if made.op in _OF_ALL and made.get("dim") is None and _is_partly_free(program, first, depth - 1):
+        return True
+    return made.op in _ALIKE and is_whole and made.get("max_norm") is None and free(first)
+
+
+def _is_free_sum(program: Dataless, operands: list[int], depth: int) -> bool:
+    """Returns whether the sum of tensors is free: one of them is, and the others are finite for some data."""
+    if not _are_apart(program, operands):
+        return False
+    are_free = [is_free(program, one, depth) for one in operands]
+    rest = (one for one, free in zip(operands, are_free, strict=True) if not free)
+    return any(are_free) and all(may_be_finite(program, one, depth) for one in rest)
+
+
+def _is_free_product(program: Dataless, made: Made, operands: list[int], depth: int) -> bool:
+    """Returns whether sums of products are free: those of a free operand with others that some data make
+    positive, where no sum has no product.
+    """
+    if not _are_apart(program, operands) or not {made.get("alpha"), made.get("beta")} <= {None, 1}:
+        return False
+    are_free = [is_free(program, one, depth) for one in operands]
+    if made.op == "div" and not are_free[0]:
+        return False
+    if made.op in _CONVOLVING and (bias := made.ref("bias")) is not None:
+        if are_free[operands.index(bias)]:
+            return True
+    elif made.op.startswith("conv_transpose") or (made.op in _CONVOLVING and _may_miss(made)):
+        return False
+    rest = (one for one, free in zip(operands, are_free, strict=True) if not free)
+    return any(are_free) and all(_may_be_positive(program, one, depth) for one in rest)
+
+
+def _may_miss(made: Made) -> bool:
+    """Returns whether some results of a convolution may be of padding alone."""
+    padding = made.get("padding")
+    parts = padding if isinstance(padding, tuple | list) else (padding,)
+    return bool(made.get("transposed")) or any(part not in (None, 0, "valid") for part in parts)
+
+
+def _may_be_positive(program: Dataless, ref: int, depth: int) -> bool:
+    """Returns whether some data make all elements of a tensor positive, or they are positive constants."""
+    made = program.made(ref)
+    if free_numbers(program, ref, depth) in ("all", "positive") or is_free(program, ref, depth):
+        return True
+    if made is not None and depth > 0 and (operands := operands_of(made)):
+        value = program.value(ref)
+        if made.op in POSITIVE | _RISING:
+            return is_free(program, operands[0], depth - 1)
+        if made.op == "embedding":
+            operands = operands[::-1] if operands[0] == made.ref("input") else operands
+        if made.op in _ALIKE - {"min"} and made.place == 0 and isinstance(value, Tensor):
+            return not fills(program, made, value) and _may_be_positive(program, operands[0], depth - 1)
+    return any(low > 0 and isfinite(high) for low, high in bounds(program, ref))
 
 
 def _is_partly_free(program: Dataless, ref: int, depth: int) -> bool:
-    """Returns whether some elements of a tensor are free together, and the others depend on other data."""
-    made, operands = program.made(ref), []
+    """Returns whether the sum of all elements of a tensor is free: some elements are free together, and the
+    others are finite and depend on other data.
+    """
+    value, made, operands = program.value(ref), program.made(ref), []
     if made is not None:
         operands = operands_of(made)
     if program.is_overwritten(ref):
@@ -127,12 +197,28 @@ def _is_partly_free(program: Dataless, ref: int, depth: int) -> bool:
         return made.op in COPIES and _is_partly_free(program, operands[0], depth - 1)
     if is_free(program, ref, depth):
         return True
-    if made is None or depth == 0 or not operands:
+    if made is None or depth == 0 or not operands or not isinstance(value, Tensor):
         return False
     if made.op in JOINING:
-        some = any(_is_partly_free(program, one, depth - 1) for one in operands)
-        return some and _are_apart(program, [*dict.fromkeys(operands)])
-    return made.op in _WIDENING and _is_partly_free(program, operands[0], depth - 1)
+        are_free = [_is_partly_free(program, one, depth - 1) for one in operands]
+        rest = (one for one, free in zip(operands, are_free, strict=True) if not free)
+        are_finite = all(may_be_finite(program, one, depth - 1) for one in rest)
+        return any(are_free) and are_finite and _are_apart(program, [*dict.fromkeys(operands)])
+    return _widens(program, made, value) and _is_partly_free(program, operands[0], depth - 1)
+
+
+def _widens(program: Dataless, made: Made, value: Tensor) -> bool:
+    """Returns whether a call keeps some elements, whatever the sizes, and puts numbers next to them or in
+    the place of the others.
+    """
+    if made.op in ("tril", "triu"):
+        return made.get("diagonal") in (None, 0)
+    if made.op not in ("pad", "constant_pad_nd"):
+        return made.op == "block_diag" or fills(program, made, value)
+    pad, number = made.get("pad"), made.get("value")
+    is_finite = number is None or (isinstance(number, int | float) and isfinite(number))
+    widens = isinstance(pad, tuple | list) and all(program.is_certain(ge(part, 0)) for part in pad)
+    return is_finite and widens
 
 
 def _scales_back(made: Made) -> bool:

@@ -7,7 +7,7 @@ from itertools import combinations
 from math import isfinite
 from typing import Final
 
-from ...ir.language import Ellipses, Shape, Slice, Tensor
+from ...ir.language import Between, Ellipses, Shape, Slice, Tensor
 from ...ir.program import refs
 from ...terms.dims import Term
 from ...terms.formula import Formula, ge, lt
@@ -42,6 +42,13 @@ MOVED: Final = frozenset(
     """.split()
 )
 """Operators that give each element of theirs a place of its own, or leave it out; `diag` adds zeros, too."""
+_FINITE: Final = INJECTIVE | COPIES | MOVED | TRANSPOSED | frozenset(
+    """
+    abs cos elu gelu hardswish leaky_relu mish relu selu silu sin square hardtanh hardsigmoid softmax
+    log_softmax sum mean amax amin cumsum expand expand_as broadcast_to layer_norm mul linear mm bmm matmul
+    """.split()
+)
+"""Operators whose results are finite if their operands are finite and of a common size."""
 _SUMS: Final = frozenset("add sub rsub".split())
 JOINING: Final = frozenset("stack cat concat concatenate".split())
 _CONSTANT_AT: Final[Mapping[str, tuple[int, ...]]] = {
@@ -55,6 +62,8 @@ DRAWN: Final = {
 """Operators that draw from a range: its ends, and how far apart they are where it holds one number alone."""
 DEEPEST: Final = 8
 """At most this many operators back a tensor is looked at."""
+_NEAREST: Final = 3
+"""At most this many operators back it is looked for what may make a tensor infinite."""
 
 
 def free_numbers(program: Dataless, ref: int, depth: int = DEEPEST) -> str | None:
@@ -94,8 +103,7 @@ def free_numbers(program: Dataless, ref: int, depth: int = DEEPEST) -> str | Non
         return given
     if made.op in MOVED:
         is_basic = made.op != "getitem" or takes_once(made.get("index"))
-        fills = made.op in ("diag", "diag_embed") and len(value.shape) > len(shape_of(program, first))
-        return given if is_basic and not fills else None
+        return given if is_basic and not fills(program, made, value) else None
     if made.op in ("sum", "mean"):
         return given
     if made.op in ("std", "var"):
@@ -114,9 +122,35 @@ def _of_terms(program: Dataless, shape: Shape, one: int, other: int, depth: int)
     """A sum has independent elements where one of the terms has, and the other depends on no data of it."""
     for given, rest in ((one, other), (other, one)):
         numbers = free_numbers(program, given, depth - 1) if shape_of(program, given) == shape else None
-        if numbers is not None and are_independent(program, given, rest):
+        if numbers is None or not are_independent(program, given, rest):
+            continue
+        if may_be_finite(program, rest, depth - 1):
             return "all" if numbers == "all" else "some"
     return None
+
+
+def may_be_finite(program: Dataless, ref: int, depth: int) -> bool:
+    """Returns whether it is known that some data make all elements of a tensor finite."""
+    value, made, depth = program.value(ref), program.made(ref), min(depth, _NEAREST)
+    if isinstance(value, Tensor) and value.dtype in WHOLE:
+        return True
+    if free_numbers(program, ref, depth) is not None:
+        return True
+    if any(isfinite(low) and isfinite(high) for low, high in bounds(program, ref)):
+        return True
+    if made is None or depth == 0 or made.op not in _FINITE:
+        return False
+    numbers = [given for _, given in made.node.args if isinstance(given, float)]
+    return all(map(isfinite, numbers)) and all(
+        may_be_finite(program, one, depth - 1) for one in operands_of(made)
+    )
+
+
+def bounds(program: Dataless, ref: int) -> Iterator[tuple[float, float]]:
+    """Yields bounds of the elements of a tensor that are known at all sizes and depend on no data."""
+    for where, number in program.fixed(ref):
+        if number is not None and program.is_certain(where):
+            yield (number.low, number.high) if isinstance(number, Between) else (number, number)
 
 
 def of_one_number(made: Made) -> Formula:
@@ -140,7 +174,7 @@ def scales(program: Dataless, made: Made) -> bool:
         return False
     if isinstance(number, Term):
         return program.is_certain(ge(number, 1))
-    return isinstance(number, int | float) and number > 0
+    return isinstance(number, int | float) and 0 < number and isfinite(number)
 
 
 def is_plain(program: Dataless, made: Made) -> bool:
@@ -154,6 +188,12 @@ def is_plain(program: Dataless, made: Made) -> bool:
         return made.op != "rpow" and program.is_certain(ge(number, 1))
     is_other = isinstance(number, int | float) and number not in _CONSTANT_AT[made.op]
     return is_other and made.get("rounding_mode") is None
+
+
+def fills(program: Dataless, made: Made, value: Tensor) -> bool:
+    """Returns whether a call puts its operand on the diagonal of a tensor of zeros."""
+    operands = operands_of(made)
+    return made.op in ("diag", "diag_embed") and len(value.shape) > len(shape_of(program, operands[0]))
 
 
 def takes_once(index: object) -> bool:

@@ -14,7 +14,7 @@ from ...terms.formula import ne
 from .data import FOLLOWED, Datum, Parts, data_of, datum_of
 from .dataless import Dataless
 from .fixed import BOUNDED, LEAST, cases, held, of_constant
-from .freedom import is_free
+from .freedom import POSITIVE, is_free
 from .scattered import free_numbers
 
 NEAR: Final = 0.5
@@ -22,8 +22,6 @@ NEAR: Final = 0.5
 SMALLEST: Final = 2.0**-40
 SMALL: Final = 2.0**-20
 """Positive numbers that depend on data alone may all lie between these two."""
-POSITIVE: Final = frozenset("exp exp2 sigmoid softmax _softmax softplus cosh".split())
-"""Operators whose results are positive, whatever the data."""
 
 
 class NoSize(Exception):
