@@ -15,7 +15,7 @@ import torch
 
 from ..constraints.engine.generate import Generator
 from ..constraints.ir.language import Constraint, Note, Tensor, Value
-from ..constraints.ir.program import Input, Iteration, Node, Ref
+from ..constraints.ir.program import Contents, Input, Iteration, Node, Ref
 from ..constraints.ir.system import Answer, Condition, Domain, Oracle
 from ..constraints.terms.dims import Dim
 from ..constraints.terms.formula import Compare, Formula, conjuncts, eq, free_symbols, negate
@@ -85,11 +85,13 @@ class Ledger:
         self.generator.contents.name(value, ref.id)
         return ref
 
-    def new_input(self, name: str, value: Value, parameter: bool = False, constant: bool = False) -> Ref:
+    def new_input(
+        self, name: str, value: Value, parameter: bool = False, holds: Contents = "data"
+    ) -> Ref:
         ref = self.new_value(value)
         if not parameter:
             self.generator.contents.given_freely(value, ref.id)
-        self.inputs.append(Input(ref.id, name, value, parameter, constant))
+        self.inputs.append(Input(ref.id, name, value, parameter, holds))
         return ref
 
     def index(self, name: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import astuple, dataclass
 from fractions import Fraction
 from itertools import count
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, cast
 
 from msgspec import Struct
 
@@ -72,6 +72,10 @@ class Origin:
         return f"{self.file}:{self.line}" if self.file else self.module or "?"
 
 
+Contents: TypeAlias = Literal["data", "finite", "given"]
+CONTENTS: Final[tuple[Contents, ...]] = ("data", "finite", "given")
+
+
 class Input(Struct, frozen=True):
     """An input of the program: an argument of the user's, or a parameter or buffer of the model."""
 
@@ -79,9 +83,9 @@ class Input(Struct, frozen=True):
     name: str
     type: Value
     parameter: bool = False
-    constant: bool = False
-    """Whether its elements are given with the program, as those of a buffer are, while a parameter may be
-    trained to be anything.
+    holds: Contents = "data"
+    """Any data, as those of a parameter, which may be trained to be anything; or elements that are given with
+    the program, as those of a buffer are: finite numbers, or others.
     """
 
 
@@ -420,6 +424,13 @@ def truth(value: Any) -> bool:
     return value
 
 
+def contents_of(value: Any) -> Contents:
+    """Returns the value if it is one of `CONTENTS`. Raises IllFormed."""
+    if value not in CONTENTS:
+        raise IllFormed(f"one of {', '.join(CONTENTS)} was expected, not {value!r}")
+    return cast(Contents, value)
+
+
 def origin_of(fields: Any) -> Origin:
     """Returns an origin from its fields. Raises IllFormed, and TypeError where there are too many."""
     made = Origin(*fields)
@@ -445,7 +456,7 @@ def to_json(program: Program) -> dict[str, Any]:
     ]
     return {
         "schema": SCHEMA,
-        "inputs": [[i.id, i.name, pack(i.type), i.parameter, i.constant] for i in program.inputs],
+        "inputs": [[i.id, i.name, pack(i.type), i.parameter, i.holds] for i in program.inputs],
         "nodes": nodes,
         "outputs": [[name, pack(argument)] for name, argument in program.outputs],
         "iterations": [[i.index, i.first, pack(i.count), i.start, i.stop] for i in program.iterations],
@@ -461,8 +472,8 @@ def from_json(data: Any) -> Program:
         origins = [origin_of(fields) for fields in data["origins"]]
         program = Program(
             tuple(
-                Input(integer(id), text(name), unpack(type), truth(parameter), truth(constant))
-                for id, name, type, parameter, constant in data["inputs"]
+                Input(integer(id), text(name), unpack(type), truth(parameter), contents_of(holds))
+                for id, name, type, parameter, holds in data["inputs"]
             ),
             tuple(
                 Node(

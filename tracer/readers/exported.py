@@ -17,7 +17,7 @@ from typing import Final, TypeAlias
 from ...constraints.contents.elements.dtypes import INTEGRAL
 from ...constraints.ir.language import Constraint, Dyn, Dynamic, Layout, Plain, Shape, Tensor, Value, tensors
 from ...constraints.ir.opnames import ATEN_DEFAULTS, canonical
-from ...constraints.ir.program import Argument, Input, Node, Origin, Program, Ref
+from ...constraints.ir.program import Argument, Contents, Input, Node, Origin, Program, Ref
 from ...constraints.ir.release import Release
 from ...constraints.ir.spec import Declared, InputPath, Spec
 from ...constraints.ir.system import Domain
@@ -235,8 +235,8 @@ class _Builder:
             taken.add(named)
             if isinstance(given.operand, Name):
                 id = self.new()
-                is_constant = given.constant and not _may_index(value)
-                self.inputs.append(Input(id, named, value, parameter=not given.user, constant=is_constant))
+                holds: Contents = "given" if given.constant and not _may_index(value) else "data"
+                self.inputs.append(Input(id, named, value, parameter=not given.user, holds=holds))
                 self.arguments.append(Ref(id))
             else:
                 self.arguments.append(_resolve(given.operand, {}))

@@ -13,7 +13,7 @@ from ...constraints.ir.language import UNTRACKED, Tensor
 from ...constraints.ir.program import Ref
 from ..host.tensors import all_modes_off, is_fake, is_of_transform, overrides_off, storage_id
 from ..summaries.plans import Site, Written
-from ..values.real_tensors import is_identity, number_of_true, value_of, with_numbers
+from ..values.real_tensors import contents_of, is_identity, number_of_true, value_of, with_numbers
 from ..values.rows import MappedRows
 from ..values.symbolic import Memory, StoredMemory, SymbolicTensor
 from .decisions import Decisions
@@ -70,8 +70,8 @@ class RealTensors(Decisions):
             if name is None:
                 kind = "constant_" if holds_data else "meta_"
                 name, known = f"{kind}{len(self.real)}", with_numbers(known, tensor)
-            is_constant = holds_data and not isinstance(tensor, torch.nn.Parameter)
-            ref = self.new_input(name, known, parameter=True, constant=is_constant)
+            holds = contents_of(tensor) if holds_data else "data"
+            ref = self.new_input(name, known, parameter=True, holds=holds)
             found = self.real[id(tensor)] = tensor, known, ref
             self.gradients.used(tensor, ref.id)
             count = self._counted(tensor, known, ref, holds_data) if is_own else None

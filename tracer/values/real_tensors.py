@@ -13,10 +13,13 @@ from ...constraints.contents.elements.values import stored
 from ...constraints.contents.laws.calls import of_number
 from ...constraints.engine.memory import contiguous_strides
 from ...constraints.ir.language import UNTRACKED, Affine, Elements, Layout, Piece, Pieces, Span, Tensor
+from ...constraints.ir.program import Contents
 from ..host.tensors import is_fake, overrides_off
 
 SPARSE: Final = {torch.sparse_coo: Layout.COO, torch.sparse_csr: Layout.CSR}
 _STRIDED = torch.strided
+_LARGE: Final = 1 << 20
+"""Of larger tensors it is not looked whether their elements are finite."""
 _INTEGRAL = frozenset({torch.int8, torch.int16, torch.int32, torch.int64})
 
 
@@ -60,6 +63,16 @@ def with_numbers(known: Tensor, tensor: torch.Tensor) -> Tensor:
         return structs.replace(known, elements=Affine(int(number_of_true(tensor) != 0))) if same else known
     with overrides_off():
         return structs.replace(known, elements=_numbers_of(tensor))
+
+
+def contents_of(tensor: torch.Tensor) -> Contents:
+    """Returns what a tensor that is not on the meta device holds. A large one may hold anything."""
+    if isinstance(tensor, torch.nn.Parameter):
+        return "data"
+    if tensor.layout is not _STRIDED or is_fake(tensor) or tensor.numel() > _LARGE:
+        return "given"
+    with overrides_off():
+        return "finite" if bool(tensor.isfinite().all()) else "given"
 
 
 def number_of_true(tensor: torch.Tensor) -> int | None:

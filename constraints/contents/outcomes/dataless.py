@@ -155,6 +155,11 @@ class Dataless:
         """Returns whether the value is an input, a parameter, or drawn at random from a given range."""
         return self._made_of(ref) is None
 
+    def is_finite(self, ref: int) -> bool:
+        """Returns whether the value is an input or a constant without NaN and infinity."""
+        maker = self._maker(ref)
+        return isinstance(maker, Input) and maker.holds != "given"
+
     def region(self, ref: int) -> Formula:
         """Returns the sizes at which the value depends on no data."""
         return self._region(ref).whole
@@ -293,7 +298,7 @@ class Dataless:
             return ()
         if ref not in self._sources:
             made = self.made(ref)
-            constant = isinstance(maker, Input) and maker.constant
+            constant = isinstance(maker, Input) and maker.holds != "data"
             of_input = () if constant else None
             self._sources[ref] = of_input if made is None else _made_of(made.node, made.place)
         return self._sources[ref]

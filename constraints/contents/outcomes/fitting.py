@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from functools import partial
+from itertools import combinations
 from math import isfinite
 from typing import Final
 
@@ -15,7 +16,17 @@ from .constancy import Made
 from .dataless import RANDOM, STRETCHING, Dataless
 from .fixed import cases, held
 from .ranges import End, Ranges, below
-from .scattered import COPIES, DEEPEST, JOINING, MOVED, TRANSPOSED, free_numbers, operands_of, scales
+from .scattered import (
+    COPIES,
+    DEEPEST,
+    JOINING,
+    MOVED,
+    TRANSPOSED,
+    are_independent,
+    free_numbers,
+    operands_of,
+    scales,
+)
 
 _ALWAYS: Final = frozenset("sigmoid softmax _softmax exp exp2 softplus cosh gumbel_softmax".split())
 """Operators whose results are positive, whatever the data."""
@@ -32,14 +43,21 @@ _COMBINING: Final = JOINING | frozenset("add mul div maximum minimum".split())
 """Operators whose results are positive where all operands are."""
 _ROOTS: Final = frozenset("sqrt log1p".split())
 """Operators that give finite numbers for those that are not negative, and NaN for some others."""
-_PARTIAL: Final = frozenset("rsqrt log log2 log10 reciprocal pow float_power".split())
+_PARTIAL: Final = frozenset("rsqrt log log2 log10 reciprocal pow float_power rdiv".split())
 """Operators that give finite numbers for positive ones, and NaN or infinity for some others."""
 _NARROW: Final = frozenset(
     """
     acos acosh arccos arccosh arcsin arctanh asin atanh digamma erfinv lgamma logit mvlgamma polygamma
+    special_ndtri special_erfinv special_logit special_psi special_digamma special_gammaln special_polygamma
+    logdet slogdet
     """.split()
 )
 """Operators that give NaN or infinity beyond an interval of their own."""
+_LAST: Final = {
+    **dict.fromkeys("div remainder fmod floor_divide xlogy xlog1py special_xlogy special_xlog1py".split(), 1),
+    "addcdiv": 2,
+}
+"""Operators that give NaN or infinity for some numbers that are not positive of an operand, by its place."""
 _CLEARING: Final = frozenset("nan_to_num isnan isfinite".split())
 """Operators that make finite numbers of NaN."""
 _SAMPLES: Final = (0.0, 1.0, 0.5, -1.0, 2.0, -100.0)
@@ -145,51 +163,70 @@ def _is_unbounded(program: Dataless, ref: int, depth: int) -> bool:
 
 def never_finite(program: Dataless, ref: int) -> Formula:
     """Returns sizes at which a tensor, by its reference, may be made of NaN or infinity whatever the data."""
-    return _leaves_numbers(program, ref) and negate(_where_one_number(program, ref, _is_finite))
+    return may_leave_numbers(program, ref) and negate(_where_one_number(program, ref, _is_finite))
 
 
 def _is_finite(number: float | Between) -> bool:
     return isinstance(number, Between) or isfinite(number)
 
 
-def _leaves_numbers(program: Dataless, ref: int) -> bool:
-    """Returns whether a call that a tensor is made by may give NaN or infinity whatever the data."""
+def may_leave_numbers(program: Dataless, ref: int, clearing: Container[str] = _CLEARING) -> bool:
+    """Returns whether a call that a tensor is made by may give NaN or infinity whatever the data, unless the
+    operators that are `clearing` make numbers of them.
+    """
     seen, stack = {ref}, [ref]
+    suited: list[int] = []
     while stack:
         one = stack.pop()
         value, made = program.value(one), program.made(one)
-        if made is None and not program.is_given(one) and getattr(value, "elements", None) is None:
-            return True  # a constant whose elements are not known
-        if made is None or made.op in _CLEARING:
+        if made is None:
+            if not program.is_finite(one) and getattr(value, "elements", None) is None:
+                return True  # a constant whose elements are not known
             continue
-        if len(seen) > _MOST or _may_leave_numbers(program, made):
+        if made.op in clearing:
+            continue
+        operands = operands_of(made)
+        asked = _asked_for_numbers(program, made, operands)
+        if len(seen) > _MOST or asked is None:
             return True
-        new = [operand for operand in operands_of(made) if operand not in seen]
+        suited += asked
+        new = [operand for operand in operands if operand not in seen]
         seen.update(new)
         stack += new
-    return False
+    return not all(are_independent(program, *two) for two in combinations(dict.fromkeys(suited), 2))
 
 
-def _may_leave_numbers(program: Dataless, made: Made) -> bool:
-    """Returns whether a call may give NaN or infinity for all finite operands that data can give it."""
+def _asked_for_numbers(program: Dataless, made: Made, operands: list[int]) -> tuple[int, ...] | None:
+    """Returns the operands that some data, not all, make such that a call gives finite numbers; None where
+    perhaps no data do.
+    """
     if any(isinstance(given, float) and not isfinite(given) for _, given in made.node.args):
-        return True
-    first, *others = operands_of(made) or [-1]
+        return None
+    if not operands:
+        return ()
+    first = operands[0]
     if made.op in _NARROW:
-        return free_numbers(program, first) != "all"
+        return (first,) if free_numbers(program, first) == "all" else None
     if made.op in _ROOTS and _is_up_to(program, 0, Ranges(program).of(first).low):
-        return False
+        return ()
     if made.op in _PARTIAL | _ROOTS:
         exponent = made.get("exponent")
         is_whole = isinstance(exponent, int | Term) and program.is_certain(ge(exponent, 0))
-        return not is_whole and not _is_positive(program, first)
-    if made.op == "div":
-        if others:
-            return not _is_positive(program, others[0]) and free_numbers(program, others[0]) is None
-        return bool(made.get("other") == 0)
-    return False
+        return () if is_whole else _if_positive(program, first)
+    if made.op in _LAST:
+        if len(operands) > _LAST[made.op]:
+            last = operands[_LAST[made.op]]
+            divides = "xlog" not in made.op and free_numbers(program, last) == "some"
+            return (last,) if divides else _if_positive(program, last)
+        return None if made.get("other") == 0 else ()
+    return ()
 
 
-def _is_positive(program: Dataless, ref: int) -> bool:
-    """Returns whether all elements of a tensor are positive for some data; what no data decide may be."""
-    return bool(_positive(program, ref, DEEPEST)) or program.region(ref) is True
+def _if_positive(program: Dataless, ref: int) -> tuple[int, ...] | None:
+    """Returns the tensor if its elements are positive for some data, nothing if they are for all; else None.
+    What no data decide may be positive.
+    """
+    positive = _positive(program, ref, DEEPEST)
+    if positive == "always" or program.region(ref) is True:
+        return ()
+    return (ref,) if positive else None

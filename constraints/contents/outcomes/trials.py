@@ -16,10 +16,11 @@ from ...terms.formula import Formula, all_of, any_of, free_symbols, holds, negat
 from ..laws.masks import COMPARISONS
 from .constancy import Made
 from .data import CHOOSING, DEPTH, FOLLOWED, Datum, Parts, chosen, data_of, is_related, parts_of
-from .dataless import RANDOM, SAMPLING, Dataless, less
+from .dataless import RANDOM, SAMPLING, WITHOUT_NAN, Dataless, less
+from .fitting import may_leave_numbers
 from .fixed import LAWS, outcomes
 from .freedom import drawn_numbers, is_free
-from .ranges import Outlook, Usual
+from .ranges import OPEN, Outlook, Usual
 from .tried import NoSize, TriedNumbers
 
 NUMBERS: Final = (1, 0, -1, 2, 0.5, -3, 7, 0.25)
@@ -58,8 +59,13 @@ def outlook(
     same = any_of((negate(any_of(usual)), *map(program.undecided, values)))
     unknown = all_of((less(dataless, any_of((true, false))), same))
     news = usual.always is not True and true, usual.never is not True and false
-    settled = True in usual or any(outcome is True for outcome in (true, false))
-    found = BOTH if settled else possible(program, values, truth, any_of((dataless, *usual)), numbers)
+    is_nan = usual != OPEN and any(may_leave_numbers(program, ref, WITHOUT_NAN) for ref in values)
+    found = BOTH
+    if is_nan or True not in (*usual, true, false):
+        known = dataless if is_nan else any_of((dataless, *usual))
+        found = possible(program, values, truth, known, numbers)
+    if True in usual and (usual.always is True) in found:
+        found = BOTH  # the other one is that of NaN
     return Outlook(usual, *news, unknown, found, not found and _are_drawn(program, values))
 
 

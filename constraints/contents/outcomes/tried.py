@@ -13,6 +13,7 @@ from ...terms.dims import Dim, Symbol, Term, evaluate, lone, symbols
 from ...terms.formula import ne
 from .data import FOLLOWED, Datum, Parts, data_of, datum_of
 from .dataless import Dataless
+from .fitting import may_leave_numbers
 from .fixed import BOUNDED, LEAST, cases, held, of_constant
 from .freedom import POSITIVE, is_free
 from .scattered import free_numbers
@@ -112,7 +113,7 @@ class TriedNumbers:
         found = cases(here, value, lambda source: self.of(source, depth - 1))
         if any(isinstance(number, int | float) for _, number in found):
             return found
-        if not found and made.op in POSITIVE and self._program.nan(ref) is False:
+        if not found and made.op in POSITIVE and not may_leave_numbers(self._program, ref):
             return held([(True, Between(LEAST, BOUNDED))], value)
         return self._near(ref, value) or found
 
