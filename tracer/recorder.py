@@ -136,7 +136,7 @@ class Recorder(Ledger, ABC):
         """Returns the outcome of a branch on data. At some sizes the data may leave only one outcome."""
 
     @abstractmethod
-    def guess(self, reason: str, where: Formula = True) -> bool:
+    def guess(self, reason: str, where: Formula = True, outlook: Outlook = CLEAR) -> bool:
         """Returns the outcome of a branch that sizes decide, perhaps some alone, but that is not tracked."""
 
     @abstractmethod

@@ -20,6 +20,28 @@ def holds(condition: Any, x: Any) -> Any:
     return x
 
 
+NANS: list[Callable[[Tensor], Tensor]] = [
+    lambda x: x.abs().clamp(max=0) / x.relu().clamp(max=0),
+    lambda x: (-x.abs() - 1).sqrt(),
+    lambda x: (-x.abs() - 1).log(),
+    lambda x: (x.exp() + 2).asin(),
+    lambda x: (x.abs() + 2).acos(),
+    lambda x: (-x.abs() - 1) ** 0.5,
+    lambda x: (x / 0) - (x / 0),
+    lambda x: (x.abs() + 1) / 0.0 * 0.0,
+    lambda x: x.fmod(0),
+    lambda x: x % 0,
+    lambda x: torch.logit(x.abs() + 2),
+    lambda x: torch.xlogy(x.abs() + 1, -x.abs() - 1),
+    lambda x: torch.special.ndtri(x.abs() + 2),
+    lambda x: x.norm() * math.nan,
+    lambda x: (x.tanh() - 2).log(),
+    lambda x: (x > 0).float().sub(2).sqrt(),
+    lambda x: x.clamp(min=1).neg().sqrt(),
+    lambda x: (x - 1).log() + (-x - 1).log(),
+    lambda x: (x + torch.full((3, 1), -math.inf)).softmax(0),
+]
+"""Functions whose results are NaN for all data."""
 NEVER: list[Callable[[Tensor], Any]] = [
     lambda x: holds((x * -x).sum() > 0, x),
     lambda x: holds((x + -x).sum() > 0, x),
@@ -67,6 +89,12 @@ NEVER: list[Callable[[Tensor], Any]] = [
     lambda x: holds(torch.cat([torch.full((4,), 9.0), x]).logsumexp(0) < 1, x),
     lambda x: holds(torch.diag(x.cumsum(0)).min() > 1, x),
     lambda x: holds(x[:1].expand(5).argmax().item() > 1, x),
+    # what is NaN for all data
+    *(lambda x, made=made: holds((t := made(x)).eq(t).any(), x) for made in NANS),
+    *(lambda x, made=made: holds(not made(x).isnan().any(), x) for made in NANS),
+    lambda x: holds(x.abs().exp().min() < 0.5, x),
+    lambda x: holds(x.abs().exp().min().item() * 2 < 1, x),
+    lambda x: holds(x.sigmoid().sigmoid().min().item() < 0.4, x),
     # numbers of Python's
     lambda x: holds((x * -x).sum().item() > 1, x),
     lambda x: holds((x * -x).sum().item() * 2 > 1, x),

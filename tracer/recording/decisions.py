@@ -352,10 +352,10 @@ class Decisions(Recorder):
             return members * self.number(count)
         return times(self, members, count)
 
-    def guess(self, reason: str, where: Formula = True) -> bool:
+    def guess(self, reason: str, where: Formula = True, outlook: Outlook = CLEAR) -> bool:
         self.guessed.append(len(self.nodes))
         self._approximate(reason, where)
-        return self.coin()
+        return self.coin(outlook)
 
     def require(self, formula: Formula, reason: str, error: type[Exception] | None = RuntimeError) -> None:
         """Adds a requirement outside of any operator (a division of sizes, a `torch._check`) as a node of its

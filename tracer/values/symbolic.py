@@ -775,7 +775,8 @@ def truth(run: Recorder, x: SymbolicTensor) -> bool:
     for outcome, where in zip((True, False), run.generator.outcomes(x.ref.id), strict=True):
         if run.truth(where):
             return outcome
-    return run.guess("a condition on elements that sizes decide is treated as one on data", region)
+    outlook = run.generator.outlook(x.ref.id)._replace(unknown=False)
+    return run.guess("a condition on elements that sizes decide is treated as one on data", region, outlook)
 
 
 def dataless(run: Recorder, x: SymbolicTensor) -> Formula:

@@ -180,8 +180,8 @@ def may_leave_numbers(program: Dataless, ref: int, clearing: Container[str] = _C
         one = stack.pop()
         value, made = program.value(one), program.made(one)
         if made is None:
-            if not program.is_finite(one) and getattr(value, "elements", None) is None:
-                return True  # a constant whose elements are not known
+            if not program.is_finite(one) and getattr(value, "dtype", None) not in WHOLE:
+                return True
             continue
         if made.op in clearing:
             continue

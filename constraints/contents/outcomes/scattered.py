@@ -26,8 +26,11 @@ _NOT_CONSTANT: Final = frozenset(
     """.split()
 )
 """Operators that give different numbers for some positive numbers, element by element."""
-_POSITIVE: Final = frozenset("abs exp exp2 relu sigmoid softplus sqrt square".split())
-"""Those of both that give small and large positive numbers for positive ones."""
+_POSITIVE: Final = {
+    **dict.fromkeys("abs relu sqrt square".split(), ("all", "positive")),
+    **dict.fromkeys("exp exp2 sigmoid softplus".split(), ("all",)),
+}
+"""For some of both, of which numbers they give all positive ones up to some bound."""
 COPIES: Final = frozenset(
     """
     clone contiguous detach alias to type double float half bfloat16 cdouble cfloat long int short conj cpu
@@ -112,9 +115,9 @@ def free_numbers(program: Dataless, ref: int, depth: int = DEEPEST) -> str | Non
         return None
     if made.op in INJECTIVE or made.op in ("mul", "div"):
         is_free = given == "all" and made.op in ("neg", "add", "sub", "rsub", "mul", "div")
-        return "all" if is_free else "positive" if made.op in _POSITIVE and given != "some" else "some"
+        return "all" if is_free else "positive" if given in _POSITIVE.get(made.op, ()) else "some"
     if made.op in _NOT_CONSTANT and given != "some":
-        return "positive" if made.op in _POSITIVE else "some"
+        return "positive" if given in _POSITIVE.get(made.op, ()) else "some"
     return None
 
 
