@@ -33,7 +33,7 @@ from ..contents.outcomes.dataless import Dataless, less
 from ..contents.outcomes.fitting import never_finite, none_between
 from ..contents.outcomes.fixed import comparison, equality, number_of_results, outcomes
 from ..contents.outcomes.ranges import OPEN, Outlook, Range, Ranges, Usual, compared, range_of
-from ..contents.outcomes.scalars import Computed, holding, of_elements
+from ..contents.outcomes.scalars import Computed, Sizes, holding, of_elements
 from ..contents.outcomes.singular import no_inverse
 from ..contents.outcomes.trials import BOTH, Truth, is_doubtful, outlook, possible
 from ..contents.requirements.indices import NO_DATA, SAME_DATA
@@ -713,7 +713,7 @@ class Generator:
     def outlook(self, ref: int) -> Outlook:
         """Returns what sizes say of the truth of a value, by its reference."""
         usual = OPEN if self._dataless is None else Ranges(self._dataless).usual(ref)
-        return self._outlook(usual, ref, lambda known, size: known[0])
+        return self._outlook(usual, ref, lambda known, sizes: known[0])
 
     def outcomes(self, ref: int) -> tuple[Formula, Formula]:
         """Returns sizes at which a value is true for all data, and such at which it is false."""
@@ -733,7 +733,7 @@ class Generator:
     def outlook_of(self, op: str, ref: int, number: float) -> Outlook:
         """Returns what sizes say of a comparison of the one element of a value with a number."""
         usual = compared(op, self._range_of(ref), range_of(number))
-        return self._outlook(usual, ref, lambda known, size: comparison(op, known[0], number), number)
+        return self._outlook(usual, ref, lambda known, sizes: comparison(op, known[0], number), number)
 
     def _outlook(self, usual: Usual, ref: int, truth: Truth, *numbers: float) -> Outlook:
         if self._dataless is None:
@@ -749,7 +749,7 @@ class Generator:
         dataless = all_of(self.dataless(ref, empty=True) for ref in values)
         one_shape = len({getattr(self.said.values.get(ref), "shape", ref) for ref in values}) == 1
 
-        def truth(known: Sequence[Cases], size: int | None) -> Cases:
+        def truth(known: Sequence[Cases], sizes: Sizes | None) -> Cases:
             return equality(known) if one_shape else ()
 
         return outlook(self._dataless, dataless, usual, values, truth)
@@ -764,8 +764,8 @@ class Generator:
             return BOTH
         known = all_of(map(self._dataless.region, computed.refs))
 
-        def truth(known: Sequence[Cases], size: int | None) -> Cases:
-            return () if size is None else of_elements(known, size, computed.compute)
+        def truth(known: Sequence[Cases], sizes: Sizes | None) -> Cases:
+            return () if sizes is None else of_elements(known, sizes, computed.compute)
 
         return possible(self._dataless, computed.refs, truth, known, near, every=every)
 
@@ -940,7 +940,7 @@ class Generator:
             if (choice := self._choice(tensor)) is not None:
                 self._choices[name] = choice
             if ref is not None and self._is_doubted(ref, isinstance(span, Span) and span.attained):
-                self.computed_numbers[name] = Computed((ref,), lambda numbers, size: numbers[0])
+                self.computed_numbers[name] = Computed((ref,), lambda numbers, sizes: numbers[0])
             if low != high or low is None:
                 known, rest = self.without_data(tensor)
                 for where, one in known:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final, Literal, TypeAlias
 
-from ...constraints.contents.outcomes.scalars import Computed
+from ...constraints.contents.outcomes.scalars import Computed, Sizes
 from ...constraints.terms import formula as logic
 from ...constraints.terms.dims import Dim, Term, divide, evaluate, symbols
 from ...constraints.terms.formula import Formula
@@ -304,18 +304,18 @@ def _made(p: Dim, q: Dim, steps: int, exact: Formula, nearest: Formula) -> Near 
 
 def element(ref: int) -> Computed:
     """Returns the only element of a tensor."""
-    return Computed((ref,), lambda numbers, size: numbers[0])
+    return Computed((ref,), lambda numbers, sizes: numbers[0])
 
 
 def fraction(ratio: Ratio) -> Computed:
     """Returns a fraction of dims."""
-    return Computed((), lambda numbers, size: _at(ratio[0], size) / _at(ratio[1], size))
+    return Computed((), lambda numbers, sizes: _at(ratio[0], sizes) / _at(ratio[1], sizes))
 
 
 def constant(number: float) -> Computed:
     """Returns a number that the program wrote."""
-    return Computed((), lambda numbers, size: number)
+    return Computed((), lambda numbers, sizes: number)
 
 
-def _at(dim: Dim, size: int) -> int:
-    return evaluate(dim, dict.fromkeys(symbols(dim), size))
+def _at(dim: Dim, sizes: Sizes) -> int:
+    return evaluate(dim, sizes.of(symbols(dim)))

@@ -21,14 +21,17 @@ from .fitting import may_leave_numbers
 from .fixed import LAWS, outcomes
 from .freedom import drawn_numbers, is_free
 from .ranges import OPEN, Outlook, Usual
+from .scalars import Sizes
 from .tried import NoSize, TriedNumbers
 
 NUMBERS: Final = (1, 0, -1, 2, 0.5, -3, 7, 0.25)
 """The numbers with which all elements of an input are filled in trials."""
-SIZES: Final = (1, 2, 3, 17, 64)
-"""The numbers that all symbols of sizes are tried to be."""
-SMALL_SIZES: Final = 3
-"""Sizes above are tried only where none of those up to this one is possible."""
+SMALL: Final = (1, 2, 3)
+"""Numbers that all symbols of sizes are tried to be."""
+LARGE: Final = (17, 64)
+"""Those that are tried where none of the small ones is possible."""
+MOST_SYMBOLS: Final = 4
+"""So many symbols are tried to be 1, one by one, where the others are not."""
 FAR: Final = 64
 """Numbers are tried that are this many times as far from 0 as those that values are compared with."""
 COUNTING: Final = frozenset(
@@ -38,8 +41,8 @@ COUNTING: Final = frozenset(
 )
 """Operators that count the true elements of a mask, or keep such numbers."""
 BOTH: Final = frozenset((True, False))
-Truth: TypeAlias = Callable[[Sequence[Cases], int | None], Cases]
-"""Returns the cases of a condition, from those of the values that it is about, at the size that is tried."""
+Truth: TypeAlias = Callable[[Sequence[Cases], Sizes | None], Cases]
+"""Returns the cases of a condition, from those of the values that it is about, at the sizes tried."""
 
 
 def outlook(
@@ -77,7 +80,7 @@ def is_doubtful(program: Dataless, ref: int) -> bool:
     related = is_related(program, (ref,))
     if not related and not _is_of_mask(program, ref, DEPTH):
         return False
-    found = possible(program, (ref,), lambda known, size: known[0], program.region(ref))
+    found = possible(program, (ref,), lambda known, sizes: known[0], program.region(ref))
     return found != BOTH and (related or bool(found) or _is_of_unknown(program, ref, DEPTH))
 
 
@@ -97,14 +100,14 @@ def possible(
     data = [*dict.fromkeys(d for ref in values for d in data_of(program, ref, FOLLOWED, parts))]
     near = {n for number in (*numbers, *_compared(program, values)) for n in _around(number)}
     found: frozenset[bool] | None = None
-    for size in SIZES:
-        if found is not None and size > SMALL_SIZES:
+    for sizes in _sizes_of(program, (*values, *(datum for datum in data if isinstance(datum, int)))):
+        if found is not None and sizes.common in LARGE:
             break
-        if _holds(known, size):
+        if _holds(known, sizes):
             continue
-        more = sorted({*near, *_around(size)}.difference(NUMBERS))
-        trials = [*_trials(program, data, more, size)]
-        if (here := _found(program, values, truth, trials, size, parts)) is not None:
+        more = sorted({*near, *_around(sizes.common)}.difference(NUMBERS))
+        trials = [*_trials(program, data, more, sizes)]
+        if (here := _found(program, values, truth, trials, sizes, parts)) is not None:
             found = here if found is None else found & here if every else found | here
             if len(found) == (0 if every else 2):
                 break
@@ -122,15 +125,15 @@ def _found(
     values: Sequence[int],
     truth: Truth,
     trials: Sequence[Mapping[Datum, float]],
-    size: int,
+    sizes: Sizes,
     parts: Parts,
 ) -> frozenset[bool] | None:
-    """Returns the outcomes that are found at a size; None if the program has no such sizes."""
+    """Returns the outcomes that are found at some sizes; None if the program has no such sizes."""
     found: set[bool] = set()
     for at, data in enumerate(trials):
-        numbers = TriedNumbers(program, values, data, size, parts)
+        numbers = TriedNumbers(program, values, data, sizes, parts)
         try:
-            known = truth([numbers.of(ref) for ref in values], size)
+            known = truth([numbers.of(ref) for ref in values], sizes)
         except NoSize:
             return None
         true, false = outcomes(known)
@@ -140,10 +143,22 @@ def _found(
     return frozenset(found)
 
 
-def _holds(formula: Formula, size: int) -> bool:
-    """Returns whether a formula holds where all symbols are of this size."""
+def _sizes_of(program: Dataless, values: Sequence[int]) -> Iterator[Sizes]:
+    """Yields the sizes that are tried: all symbols one number, and then each of the first of them 1, where
+    the others are not.
+    """
+    shapes = (value.shape for ref in values if isinstance(value := program.value(ref), Tensor))
+    names = [*dict.fromkeys(name for shape in shapes for dim in shape for name in sorted(symbols(dim)))]
+    yield from map(Sizes, SMALL)
+    if len(names) > 1:
+        yield from (Sizes(SMALL[-1], frozenset((name,))) for name in names[:MOST_SYMBOLS])
+    yield from map(Sizes, LARGE)
+
+
+def _holds(formula: Formula, sizes: Sizes) -> bool:
+    """Returns whether a formula holds at some sizes."""
     try:
-        return holds(formula, dict.fromkeys(free_symbols(formula), size))
+        return holds(formula, sizes.of(free_symbols(formula)))
     except ZeroDivisionError:
         return False
 
@@ -195,13 +210,13 @@ def _around(number: float) -> tuple[float, ...]:
 
 
 def _trials(
-    program: Dataless, data: Sequence[Datum], more: Sequence[float], size: int
+    program: Dataless, data: Sequence[Datum], more: Sequence[float], sizes: Sizes
 ) -> Iterator[Mapping[Datum, float]]:
     """Yields numbers for data: one for all of them, of these or of `more`; then none, so that elements
     differ; then one for the first and another for the rest. What is drawn at random is of its range.
     """
     drawn: dict[Datum, tuple[float, ...]] = {
-        datum: _numbers_of(program, datum, made, size)
+        datum: _numbers_of(program, datum, made, sizes)
         for datum in data
         if isinstance(datum, int) and (made := program.made(datum)) is not None
     }
@@ -221,13 +236,13 @@ def _trials(
         yield dict(filled(rest, 0, data)) | dict(filled(first, 1, data[:1]))
 
 
-def _numbers_of(program: Dataless, ref: int, made: Made, size: int) -> tuple[float, ...]:
+def _numbers_of(program: Dataless, ref: int, made: Made, sizes: Sizes) -> tuple[float, ...]:
     """Returns numbers that all elements of a value may be that is chosen from a range or drawn at random."""
     span = chosen(program, ref) if made.op in CHOOSING else None
     if span is None:
         return drawn_numbers(made)
     try:
-        low, high = (evaluate(end, dict.fromkeys(symbols(end), size)) for end in (span.low, span.high))
+        low, high = (evaluate(end, sizes.of(symbols(end))) for end in (span.low, span.high))
     except ZeroDivisionError:
         return ()
     return (low, high, (low + high) // 2) if span.dense else (low, high)

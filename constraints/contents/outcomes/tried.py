@@ -16,6 +16,7 @@ from .dataless import Dataless
 from .fitting import may_leave_numbers
 from .fixed import BOUNDED, LEAST, cases, held, of_constant
 from .freedom import POSITIVE, is_free
+from .scalars import Sizes
 from .scattered import free_numbers
 
 NEAR: Final = 0.5
@@ -37,11 +38,11 @@ class TriedNumbers:
         program: Dataless,
         values: Sequence[int],
         data: Mapping[Datum, float],
-        size: int,
+        sizes: Sizes,
         parts: Parts,
     ) -> None:
         self._program, self._values, self._data = program, values, data
-        self._size, self._parts = size, parts
+        self._sizes, self._parts = sizes, parts
         self._found: dict[int, Cases] = {}
 
     def of(self, ref: int, depth: int = FOLLOWED) -> Cases:
@@ -54,13 +55,14 @@ class TriedNumbers:
         return self._found[ref]
 
     def _value(self, ref: int) -> Value:
-        """Returns a value at the size that is tried. Raises NoSize if it cannot have elements there."""
+        """Returns a value at the sizes that are tried. Raises NoSize if it cannot have elements there."""
         value = self._program.value(ref)
         if not isinstance(value, Tensor):
             return value
         names = {name for dim in value.shape for name in symbols(dim)}
-        if any(self._program.is_certain(ne(lone(Symbol(name)), self._size)) for name in names):
-            raise NoSize
+        for name, size in self._sizes.of(names).items():
+            if self._program.is_certain(ne(lone(Symbol(name)), size)):
+                raise NoSize
         shape = tuple(map(self._at_size, value.shape))
         if any(size <= 0 for size in shape):
             raise NoSize
@@ -76,11 +78,11 @@ class TriedNumbers:
         return argument
 
     def _at_size(self, dim: Dim) -> int:
-        """Returns a size as a number. Raises NoSize if it is not defined at the size that is tried."""
+        """Returns a size as a number. Raises NoSize if it is not defined at the sizes that are tried."""
         if not isinstance(dim, Term):
             return dim
         try:
-            return evaluate(dim, dict.fromkeys(symbols(dim), self._size))
+            return evaluate(dim, self._sizes.of(symbols(dim)))
         except ZeroDivisionError:
             raise NoSize from None
 
