@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from random import Random
 from typing import Any, Literal, TypeAlias
 
 import torch
@@ -89,6 +90,8 @@ FILLS: dict[str, Fill] = {
     "shares": lambda sizes: _ascending(sizes) / max(_numel(sizes), 1),
     "identity": lambda sizes: _identity(sizes),
     "apart": lambda sizes: _every_second(sizes, 0.0, 1e4),
+    "steep": lambda sizes: _ascending(sizes) * 1e3,
+    "scattered": lambda sizes: torch.randn(tuple(sizes)) * 1e4,
 }
 FIRST = ("low", "high", "random")
 TURNS = tuple(f"turn {places}" for places in range(-8, 300))
@@ -101,11 +104,20 @@ ALIKE = tuple(f"alike {number}" for number in range(16))
 """All numbers that are drawn from a range are one, so many from its least."""
 FEW = tuple(f"few {number}" for number in range(1, 9))
 """So many of the data are great, and the others are 0."""
-ALL = (*FILLS, *("random",) * 12, *ALIKE, *FEW, *TURNS, *HALF_TURNS)
+MIXED = tuple(f"mixed {number}" for number in range(32))
+"""Each input has a fill of its own."""
+ENDS = tuple(f"ends {number}" for number in range(12))
+"""Each number that is drawn from a range is at one of its ends."""
+ALL = (*FILLS, *("random",) * 12, *MIXED, *ENDS, *ALIKE, *FEW, *TURNS, *HALF_TURNS)
 """The fills of a second look, where the first disagrees with the checker."""
 
 
-def _filled(name: str, sizes: Sequence[int]) -> torch.Tensor:
+def _filled(name: str, place: int, sizes: Sequence[int]) -> torch.Tensor:
+    """Returns the input at a place."""
+    if name in MIXED:
+        name = Random(f"{name} {place}").choice([*FILLS])
+    if name in ENDS:
+        name = "random"
     if name in HALF_TURNS:
         places = _numel(sizes) // 2 + int(name.removeprefix("half turn "))
         return _ascending(sizes).flatten().roll(places).reshape(tuple(sizes))
@@ -125,7 +137,7 @@ def _number(fill: str) -> int:
 
 class Drawn(TorchFunctionMode):
     """What torch draws at random, at an end of its range: the least (`low`), the greatest (`high`), or both
-    in turn (`apart`); all in turn, from a number of places on; or one number (`alike`).
+    in turn (`apart`) or at random (`ends`); all in turn, from a number of places on; or one number (`alike`).
     """
 
     def __init__(self, end: str) -> None:
@@ -144,6 +156,9 @@ class Drawn(TorchFunctionMode):
             if self.end in ALIKE and name == "randint":
                 low, top = _range(args, kwargs)
                 return result.fill_(low + _number(self.end) % (top - low))
+            if self.end in ENDS and name in ("rand", "randint"):
+                low, top = _range(args, kwargs) if name == "randint" else (0, 2 - 2**-24)
+                return result.copy_(low + torch.randint(0, 2, result.shape) * (top - 1 - low))
             ends = self.end in ("low", "high", "apart")
             return self._moved(name, args, kwargs, result) if ends else result
 
@@ -228,7 +243,9 @@ class Judge:
     def _run(self, sizes: Sizes, fill: str, number: int) -> tuple[Result, ...]:
         torch.manual_seed(number)
         model = self.make()
-        arguments = [_argument(line, sizes, partial(_filled, fill)) for line in self.inputs]
+        arguments = [
+            _argument(line, sizes, partial(_filled, fill, place)) for place, line in enumerate(self.inputs)
+        ]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             with Drawn(fill):

@@ -22,7 +22,7 @@ from .fixed import LAWS, outcomes
 from .freedom import drawn_numbers, is_free
 from .ranges import OPEN, Outlook, Usual
 from .scalars import Sizes
-from .tried import NoSize, TriedNumbers
+from .tried import NoSize, ProgramAt, TriedNumbers
 
 NUMBERS: Final = (1, 0, -1, 2, 0.5, -3, 7, 0.25)
 """The numbers with which all elements of an input are filled in trials."""
@@ -100,14 +100,15 @@ def possible(
     data = [*dict.fromkeys(d for ref in values for d in data_of(program, ref, FOLLOWED, parts))]
     near = {n for number in (*numbers, *_compared(program, values)) for n in _around(number)}
     found: frozenset[bool] | None = None
+    telling: list[int] = []
     for sizes in _sizes_of(program, (*values, *(datum for datum in data if isinstance(datum, int)))):
         if found is not None and sizes.common in LARGE:
             break
         if _holds(known, sizes):
             continue
-        more = sorted({*near, *_around(sizes.common)}.difference(NUMBERS))
+        more = sorted({*near, *_around(sizes.common), 1 / sizes.common}.difference(NUMBERS))
         trials = [*_trials(program, data, more, sizes)]
-        if (here := _found(program, values, truth, trials, sizes, parts)) is not None:
+        if (here := _found(program, values, truth, trials, sizes, parts, telling)) is not None:
             found = here if found is None else found & here if every else found | here
             if len(found) == (0 if every else 2):
                 break
@@ -127,17 +128,25 @@ def _found(
     trials: Sequence[Mapping[Datum, float]],
     sizes: Sizes,
     parts: Parts,
+    telling: list[int],
 ) -> frozenset[bool] | None:
-    """Returns the outcomes that are found at some sizes; None if the program has no such sizes."""
+    """Returns the outcomes that are found at some sizes; None if the program has no such sizes. The places of
+    trials that are `telling` come first; those of others that tell an outcome are added to them.
+    """
     found: set[bool] = set()
-    for at, data in enumerate(trials):
-        numbers = TriedNumbers(program, values, data, sizes, parts)
+    here = ProgramAt(program, sizes)
+    first = [place for place in telling if place < len(trials)]
+    for at, place in enumerate((*first, *(p for p in range(len(trials)) if p not in first))):
+        numbers = TriedNumbers(here, values, trials[place], parts)
         try:
             known = truth([numbers.of(ref) for ref in values], sizes)
         except NoSize:
             return None
         true, false = outcomes(known)
-        found |= {outcome for outcome, where in ((True, true), (False, false)) if where is True}
+        told = {outcome for outcome, where in ((True, true), (False, false)) if where is True}
+        if not told <= found and place not in telling:
+            telling.append(place)
+        found |= told
         if len(found) == 2 or (at == len(NUMBERS) and not found):
             break
     return frozenset(found)

@@ -11,6 +11,7 @@ from msgspec import structs
 from ...ir.language import Affine, Between, Cases, Quotient, Ratio, Tensor, Value
 from ...terms.dims import Dim, Symbol, Term, evaluate, lone, symbols
 from ...terms.formula import ne
+from .constancy import Made
 from .data import FOLLOWED, Datum, Parts, data_of, datum_of
 from .dataless import Dataless
 from .fitting import may_leave_numbers
@@ -30,38 +31,45 @@ class NoSize(Exception):
     """Raised where a tensor has no such size."""
 
 
-class TriedNumbers:
-    """The numbers of a program's values, where each element of an input is the same."""
+class ProgramAt:
+    """The values and the calls of a program at sizes that are tried."""
 
-    def __init__(
-        self,
-        program: Dataless,
-        values: Sequence[int],
-        data: Mapping[Datum, float],
-        sizes: Sizes,
-        parts: Parts,
-    ) -> None:
-        self._program, self._values, self._data = program, values, data
-        self._sizes, self._parts = sizes, parts
-        self._found: dict[int, Cases] = {}
+    def __init__(self, program: Dataless, sizes: Sizes) -> None:
+        self.program, self.sizes = program, sizes
+        self._values: dict[int, Value] = {}
+        self._calls: dict[int, Made] = {}
 
-    def of(self, ref: int, depth: int = FOLLOWED) -> Cases:
-        """Returns the number that each element of a value is, in the form of a case."""
-        if ref not in self._found:
-            self._found[ref] = ()
-            found = self._cases(ref, depth) if depth else ()
-            certain = ((True, number) for where, number in found if self._program.is_certain(where))
-            self._found[ref] = tuple(case for case in certain if case[1] is not None)[:1]
-        return self._found[ref]
+    def value(self, ref: int) -> Value:
+        """Returns a value with its shape in numbers. Raises NoSize if it cannot have elements there."""
+        if ref not in self._values:
+            self._values[ref] = self._at(self.program.value(ref))
+        return self._values[ref]
 
-    def _value(self, ref: int) -> Value:
-        """Returns a value at the sizes that are tried. Raises NoSize if it cannot have elements there."""
-        value = self._program.value(ref)
+    def call(self, ref: int, made: Made) -> Made:
+        """Returns the call that made a value, with sizes as numbers. Raises NoSize."""
+        if ref not in self._calls:
+            values = {value: self.value(value) for value in (*self.program.sources(ref), *made.node.results)}
+            given = (*made.node.args, *made.ratios.items())
+            args = tuple([(name, self._number(argument)) for name, argument in given])
+            self._calls[ref] = replace(made, values=values, node=structs.replace(made.node, args=args))
+        return self._calls[ref]
+
+    def of_sizes(self, value: Tensor) -> Tensor:
+        """Returns a tensor of one number or of a fraction of sizes with the number that it is."""
+        match value.elements:
+            case Ratio(numerator, denominator, _):
+                ratio = Ratio(self._at_size(numerator), denominator, 0)
+                return structs.replace(value, elements=ratio)
+            case Affine(Term() as start, ()):
+                return structs.replace(value, elements=Affine(self._at_size(start)))
+        return value
+
+    def _at(self, value: Value) -> Value:
         if not isinstance(value, Tensor):
             return value
         names = {name for dim in value.shape for name in symbols(dim)}
-        for name, size in self._sizes.of(names).items():
-            if self._program.is_certain(ne(lone(Symbol(name)), size)):
+        for name, size in self.sizes.of(names).items():
+            if self.program.is_certain(ne(lone(Symbol(name)), size)):
                 raise NoSize
         shape = tuple(map(self._at_size, value.shape))
         if any(size <= 0 for size in shape):
@@ -82,22 +90,32 @@ class TriedNumbers:
         if not isinstance(dim, Term):
             return dim
         try:
-            return evaluate(dim, self._sizes.of(symbols(dim)))
+            return evaluate(dim, self.sizes.of(symbols(dim)))
         except ZeroDivisionError:
             raise NoSize from None
 
-    def _of_sizes(self, value: Tensor) -> Tensor:
-        """Returns a tensor of one number or of a fraction of sizes with the number that it is."""
-        match value.elements:
-            case Ratio(numerator, denominator, _):
-                ratio = Ratio(self._at_size(numerator), denominator, 0)
-                return structs.replace(value, elements=ratio)
-            case Affine(Term() as start, ()):
-                return structs.replace(value, elements=Affine(self._at_size(start)))
-        return value
+
+class TriedNumbers:
+    """The numbers of a program's values, where each element of an input is the same."""
+
+    def __init__(
+        self, at: ProgramAt, values: Sequence[int], data: Mapping[Datum, float], parts: Parts
+    ) -> None:
+        self._at, self._program = at, at.program
+        self._values, self._data, self._parts = values, data, parts
+        self._found: dict[int, Cases] = {}
+
+    def of(self, ref: int, depth: int = FOLLOWED) -> Cases:
+        """Returns the number that each element of a value is, in the form of a case."""
+        if ref not in self._found:
+            self._found[ref] = ()
+            found = self._cases(ref, depth) if depth else ()
+            certain = ((True, number) for where, number in found if self._program.is_certain(where))
+            self._found[ref] = tuple(case for case in certain if case[1] is not None)[:1]
+        return self._found[ref]
 
     def _cases(self, ref: int, depth: int) -> Cases:
-        value, made = self._value(ref), self._program.made(ref)
+        value, made = self._at.value(ref), self._program.made(ref)
         if self._program.is_overwritten(ref) or not isinstance(value, Tensor):
             return ()
         datum = datum_of(self._program, ref, self._parts)
@@ -105,14 +123,10 @@ class TriedNumbers:
             return held([(True, self._data[datum])], value) if datum in self._data else ()
         if made is not None and made.op == "carried":  # in the first iteration
             return self.of(self._program.sources(ref)[0], depth - 1)
-        known = of_constant(self._of_sizes(value))
+        known = of_constant(self._at.of_sizes(value))
         if known or made is None:
             return known
-        values = {value: self._value(value) for value in (*self._program.sources(ref), *made.node.results)}
-        given = (*made.node.args, *made.ratios.items())
-        args = tuple([(name, self._number(argument)) for name, argument in given])
-        here = replace(made, values=values, node=structs.replace(made.node, args=args))
-        found = cases(here, value, lambda source: self.of(source, depth - 1))
+        found = cases(self._at.call(ref, made), value, lambda source: self.of(source, depth - 1))
         if any(isinstance(number, int | float) for _, number in found):
             return found
         if not found and made.op in POSITIVE and not may_leave_numbers(self._program, ref):
