@@ -30,10 +30,11 @@ from ..contents.lookups.places import CUTTING, Places, is_exact, referring
 from ..contents.outcomes.choices import Asked, Choice, Sought, choice_of, of_each_choice
 from ..contents.outcomes.data import is_fixed_choice
 from ..contents.outcomes.dataless import Dataless, less
-from ..contents.outcomes.fitting import never_finite, none_between
+from ..contents.outcomes.fitting import never_finite, no_index_between, none_between
 from ..contents.outcomes.fixed import comparison, equality, number_of_results, outcomes
 from ..contents.outcomes.ranges import OPEN, Outlook, Range, Ranges, Usual, compared, range_of
 from ..contents.outcomes.scalars import Computed, Sizes, holding, of_elements
+from ..contents.outcomes.scattered import free_numbers
 from ..contents.outcomes.singular import no_inverse
 from ..contents.outcomes.trials import BOTH, Truth, is_doubtful, outlook, possible
 from ..contents.requirements.indices import NO_DATA, SAME_DATA
@@ -846,6 +847,26 @@ class Generator:
         if ref is None or self._dataless is None:
             return False
         return none_between(self._dataless, ref, low, high, some)
+
+    def no_index_between(self, tensor: Tensor, low: Dim, high: Dim) -> Formula:
+        self._asked = True
+        ref = self.contents.name_of(tensor)
+        if ref is None or self._dataless is None:
+            return False
+        return no_index_between(self._dataless, ref, low, high)
+
+    def may_be_true(self, tensor: Tensor) -> bool:
+        self._asked = True
+        ref = self.contents.name_of(tensor)
+        if ref is None or self._dataless is None:
+            return True
+        outlook = self.outlook(ref)
+        return True in outlook.possible or outlook.drawn
+
+    def may_differ(self, tensor: Tensor) -> bool:
+        self._asked = True
+        ref = self.contents.name_of(tensor)
+        return ref is None or self._dataless is None or free_numbers(self._dataless, ref) is not None
 
     def is_nan(self, tensor: Tensor) -> Formula:
         self._asked = True

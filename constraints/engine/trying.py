@@ -32,7 +32,9 @@ class Trying(Context):
     def refuse(self, reason: str, error: type[Exception] = RuntimeError) -> NoReturn:
         raise Refused(reason, error)
 
-    def approximate(self, reason: str, may: Direction = "both", where: Formula = True) -> None:
+    def approximate(
+        self, reason: str, may: Direction = "both", where: Formula = True, *, number: str = ""
+    ) -> None:
         """Ignores the note."""
 
     def since(self, *release: int) -> bool:
@@ -64,4 +66,4 @@ class Trying(Context):
 
     fresh = trues = stored = memory_of = at_rest = layouts = _undecided
     without_data = range_of = is_identity = is_nan = may_be_alike = is_data = _undecided
-    no_inverse = none_between = _undecided
+    no_inverse = none_between = no_index_between = may_be_true = may_differ = _undecided

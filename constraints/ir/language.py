@@ -386,9 +386,11 @@ class Context(Protocol):
     def refuse(self, reason: str, error: type[Exception] = RuntimeError) -> NoReturn:
         """Refuses the call for all sizes: torch raises an exception of this type. Raises Refused."""
 
-    def approximate(self, reason: str, may: Direction = "both", where: Formula = True) -> None:
+    def approximate(
+        self, reason: str, may: Direction = "both", where: Formula = True, *, number: str = ""
+    ) -> None:
         """Marks the rule's result or requirement as inexact, at the sizes `where` a formula holds, for the
-        reason given. `may` is its direction.
+        reason given. `may` is its direction; `number` the symbol of a number, if only that is inexact.
         """
 
     def fresh(
@@ -490,6 +492,19 @@ class Context(Protocol):
     def none_between(self, tensor: Tensor, low: Dim | None, high: Dim | None, some: bool) -> Formula:
         """Returns sizes at which there may be no data that give an argument of the call elements between two
         numbers, or where `some`, above 0.
+        """
+
+    def no_index_between(self, tensor: Tensor, low: Dim, high: Dim) -> Formula:
+        """Returns sizes at which there may be no data that give indices, an argument of the call that is made
+        of floats, between two numbers.
+        """
+
+    def may_be_true(self, tensor: Tensor) -> bool:
+        """Returns whether it is known that some data make an argument of the call, one element, true."""
+
+    def may_differ(self, tensor: Tensor) -> bool:
+        """Returns whether it is known that elements of an argument of the call are equal for some data, and
+        differ for others.
         """
 
     def is_nan(self, tensor: Tensor) -> Formula:

@@ -354,7 +354,10 @@ def _distinct(c: Context, input: Tensor, size: Dim) -> Dim:
         case Affine(_, (_,)) if input.rank == 1 and input.dtype in INTEGRAL:
             return size
     counted = input if size == input.numel else None
-    return c.fresh("distinct", 1 if c.at_least(size, 1) else minimum(1, size), size, counted=counted)
+    count = c.fresh("distinct", 1 if c.at_least(size, 1) else minimum(1, size), size, counted=counted)
+    if not c.may_differ(input):
+        c.approximate("elements may be equal, or differ, for all data", number=str(count))
+    return count
 
 
 def unique_all(c: Context, input: Tensor, dim: int | None) -> tuple[Tensor, Tensor, Tensor]:

@@ -95,6 +95,12 @@ NEVER: list[Callable[[Tensor], Any]] = [
     lambda x: holds(x.abs().exp().min() < 0.5, x),
     lambda x: holds(x.abs().exp().min().item() * 2 < 1, x),
     lambda x: holds(x.sigmoid().sigmoid().min().item() < 0.4, x),
+    # what an operator refuses
+    lambda x: torch.zeros(2)[(x * -x - 5).long()],
+    lambda x: torch.zeros(3)[(x.sigmoid() * 10 + 5).long()],
+    lambda x: F.embedding((x * -x - 5).long(), torch.zeros(3, 2)),
+    lambda x: torch._assert_async((x * -x).sum() > 0),
+    lambda x: holds(x[:1].expand(5).unique().numel() > 1, x),
     # numbers of Python's
     lambda x: holds((x * -x).sum().item() > 1, x),
     lambda x: holds((x * -x).sum().item() * 2 > 1, x),
@@ -116,7 +122,7 @@ NEVER: list[Callable[[Tensor], Any]] = [
 @pytest.mark.parametrize("target", NEVER)
 def test_a_condition_that_no_data_meet_is_not_one_that_some_meet(target: Callable[..., Any]) -> None:
     for x in (torch.zeros(2), torch.randn(2), torch.full((2,), -3.0), torch.tensor([-1e4, 1e4])):
-        with pytest.raises((AssertionError, RuntimeError)):
+        with pytest.raises((AssertionError, RuntimeError, IndexError)):
             target(x)
     report = check(target, "x: float32[n]", replay=False)
     assert report.verdict in ("unknown", "refuted"), report.to_text()
@@ -159,6 +165,9 @@ SOMETIMES: list[Callable[[Tensor], Any]] = [
     lambda x: holds((x.cumsum(0) + torch.ones(3, 1)).min() > 50, x),
     lambda x: holds(F.conv1d(x[None, None], torch.ones(1, 1, 1)).max() > 50, x),
     lambda x: holds(F.pad(x, (1, 0)).sum() < -50, x),
+    lambda x: torch.zeros(x.shape[0])[(x * -x).long()],
+    lambda x: torch.zeros(256)[((x.tanh() + 1) * 127.5).long()],
+    lambda x: torch._assert_async(x.sum() > 0),
 ]
 """Programs that run for some data, and fail for others."""
 

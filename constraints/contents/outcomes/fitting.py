@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container
 from functools import partial
 from itertools import combinations
-from math import isfinite
+from math import ceil, floor, isfinite
 from typing import Final
 
 from ...ir.language import Between, Cases, Tensor
@@ -83,14 +83,39 @@ def none_between(program: Dataless, ref: int, low: Dim | None, high: Dim | None,
     is_below = high is None or _is_up_to(program, bounds.high, high)
     if (is_above and is_below and not some) or (high is None and _positive(program, ref, DEEPEST)):
         return never_finite(program, ref)
-    return negate(_where_one_number(program, ref, partial(_lies_between, low, 0 if some else None, high)))
+    fits = partial(_lies_between, program, low, 0 if some else None, high)
+    return negate(_where_one_number(program, ref, fits))
 
 
-def _lies_between(low: Dim | None, under: int | None, high: Dim | None, number: float | Between) -> bool:
-    """Returns whether a number lies between two others, and above one that is under it."""
+def no_index_between(program: Dataless, ref: int, low: Dim, high: Dim) -> Formula:
+    """Returns whether there may be no data that give indices, by their reference, between two numbers: none
+    that are made of floats. Those made of integers of the user's are taken to be valid.
+    """
+    return _is_of_floats(program, ref) and none_between(program, ref, low, high, False)
+
+
+def _is_of_floats(program: Dataless, ref: int) -> bool:
+    """Returns whether integers are made of floats that data decide."""
+    seen, stack = {ref}, [ref]
+    while stack and len(seen) < _MOST:
+        value = program.value(one := stack.pop())
+        if isinstance(value, Tensor) and (value.dtype or "").startswith(("float", "bfloat")):
+            return program.region(one) is not True
+        new = [source for source in program.sources(one) if source not in seen]
+        seen.update(new)
+        stack += new
+    return False
+
+
+def _lies_between(
+    program: Dataless, low: Dim | None, under: int | None, high: Dim | None, number: float | Between
+) -> bool:
+    """Returns whether a number lies between two others at all sizes, and above one that is under it."""
     ends = (number.low, number.high) if isinstance(number, Between) else (number, number)
-    is_above = low is None or (isinstance(low, int) and ends[0] >= low)
-    is_below = high is None or (isinstance(high, int) and ends[1] <= high)
+    if not all(map(isfinite, ends)):
+        return False
+    is_above = low is None or program.is_certain(ge(floor(ends[0]), low))
+    is_below = high is None or program.is_certain(ge(high, ceil(ends[1])))
     return is_above and is_below and (under is None or ends[0] > under)
 
 

@@ -204,7 +204,13 @@ def require_in_range(c: Context, op: str, named: Named, unchecked: Formula) -> N
     choice has to be valid.
     """
     for index, size, wraps in INDICES[op](named):
-        require_some(c, op, index, -size if wraps else 0, size - 1)
+        bottom = -size if wraps else 0
+        require_some(c, op, index, bottom, size - 1)
+        if index.elements is None:
+            none = c.no_index_between(index, bottom, size - 1)
+            empty = (eq(n, 0) for n in index.shape if not c.at_least(n, 1))
+            reason = f"{op} may be given indices that are valid for no data"
+            approximate(c, reason, any_of((negate(none), unchecked, *empty)))
         for there, error in errors(c, op, named, size):
             if there is not False:
                 _require_inside(c, op, named, (index, size, wraps), any_of((unchecked, negate(there))), error)

@@ -28,7 +28,7 @@ from ...terms.formula import Formula, all_of, any_of, eq, ge, le, lt, ne, negate
 from ..elements.cycles import is_run
 from ..elements.dtypes import INTEGRAL, WHOLE, wide, width
 from ..elements.functions import Corners, corners, settled
-from ..elements.values import extremes_of, of, pieces_of
+from ..elements.values import extremes_of, is_data, of, pieces_of
 from ..laws.calls import NamedCall, of_number
 from ..laws.makers import drawn_between
 from ..laws.masks import number_of_true, one_dim, one_value
@@ -205,6 +205,12 @@ def require_elements(c: Context, op: str, named: Named, result: Any, unchecked: 
     _require_operands(c, op, named, result)
 
 
+def _require_true(c: Context, asserted: Any) -> None:
+    """Marks an assertion as approximate of which it is not known that some data meet it."""
+    if isinstance(asserted, Tensor) and is_data(asserted) and not c.may_be_true(asserted):
+        c.approximate("what the program asserts may be true for no data", "accept")
+
+
 def _require_operands(c: Context, op: str, named: Named, result: Any) -> None:
     nothing = _repeats_nothing(named) if op == "repeat_interleave" else False
     for name, low, high in RANGES.get(op, ()):
@@ -223,6 +229,7 @@ def _require_operands(c: Context, op: str, named: Named, result: Any) -> None:
         require_some(c, op, named["target"], -1, most)
     if op in ASSERTING:
         require_some(c, op, named.get("input"), 1, None)
+        _require_true(c, named.get("input"))
     if op == "repeat_interleave" and named.get("repeats") is None:
         _require_between(c, op, named.get("input"), 0, None)
     if op in POINTS:
