@@ -34,7 +34,7 @@ from ..contents.outcomes.fitting import never_finite, no_index_between, none_bet
 from ..contents.outcomes.fixed import comparison, equality, number_of_results, outcomes
 from ..contents.outcomes.ranges import OPEN, Outlook, Range, Ranges, Usual, compared, range_of
 from ..contents.outcomes.scalars import Computed, Sizes, holding, of_elements
-from ..contents.outcomes.scattered import free_numbers
+from ..contents.outcomes.scattered import free_numbers, may_be_finite
 from ..contents.outcomes.singular import no_inverse
 from ..contents.outcomes.trials import BOTH, Truth, is_doubtful, outlook, possible
 from ..contents.requirements.indices import NO_DATA, SAME_DATA
@@ -875,10 +875,14 @@ class Generator:
             return False
         return any_of((self._dataless.nan(ref), never_finite(self._dataless, ref)))
 
-    def overwritten(self, ref: int, by: Iterable[int], whole: Formula) -> None:
-        """These values have been written into a tensor, at some sizes over the `whole` of it."""
+    def overwritten(self, ref: int, by: Sequence[int], whole: Formula, is_finite: bool) -> None:
+        """These values have been written into a tensor, at some sizes over the `whole` of it. A number among
+        them is finite or not.
+        """
         if self._dataless is not None:
-            self._dataless.overwritten(ref, all_of(map(self._dataless.region, by)), whole)
+            region = all_of(map(self._dataless.region, by))
+            is_finite = is_finite and all(may_be_finite(self._dataless, one) for one in by)
+            self._dataless.overwritten(ref, region, whole, is_finite)
 
     def without_data(self, tensor: Tensor, *, numbers: bool = False) -> tuple[Cases, Formula]:
         dataless = self.dataless(tensor, numbers=numbers)

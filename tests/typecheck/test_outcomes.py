@@ -42,6 +42,14 @@ NANS: list[Callable[[Tensor], Tensor]] = [
     lambda x: (x + torch.full((3, 1), -math.inf)).softmax(0),
 ]
 """Functions whose results are NaN for all data."""
+
+
+def written(x: Tensor, number: float) -> Tensor:
+    y = x.clone()
+    y[:1] = number
+    return y
+
+
 NEVER: list[Callable[[Tensor], Any]] = [
     lambda x: holds((x * -x).sum() > 0, x),
     lambda x: holds((x + -x).sum() > 0, x),
@@ -95,6 +103,8 @@ NEVER: list[Callable[[Tensor], Any]] = [
     lambda x: holds(x.abs().exp().min() < 0.5, x),
     lambda x: holds(x.abs().exp().min().item() * 2 < 1, x),
     lambda x: holds(x.sigmoid().sigmoid().min().item() < 0.4, x),
+    lambda x: holds(written(x, math.inf).sum() < 1, x),
+    lambda x: holds(not written(x, math.nan).isnan().any(), x),
     # what an operator refuses
     lambda x: torch.zeros(2)[(x * -x - 5).long()],
     lambda x: torch.zeros(3)[(x.sigmoid() * 10 + 5).long()],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -228,12 +229,13 @@ class WritingRun(Lowering):
     def _overwrites(self, written: SymbolicTensor, node: Node) -> None:
         """Notes that a node has written into the tensor: into all of it, unless it assigns to a part."""
         whole: Formula = True
-        by = [written.ref.id]
+        by, is_finite = [written.ref.id], True
         if node.op == "setitem" and isinstance(written.value, Tensor):
             named = dict(node.args)
             by = [ref.id for ref in refs(named["value"])]
             whole = takes_all(resolved(named["index"], self.values), written.value)
-        written.has_overwritten(by, whole)
+            is_finite = not isinstance(named["value"], float) or math.isfinite(named["value"])
+        written.has_overwritten(by, whole, is_finite)
 
     def _check_written(self, op: str, tensor: SymbolicTensor, before: Tensor | Dynamic) -> None:
         """Fails a loop that depends on which of two equal tensors is written: loops treat tensors as values.

@@ -403,12 +403,12 @@ class SymbolicTensor(torch.Tensor):
                 left = seen_in(other.value, self.value, self.run.generator.at_least)
                 other.value = structs.replace(other.value, elements=left)
 
-    def has_overwritten(self, by: list[int], whole: Formula) -> None:
+    def has_overwritten(self, by: list[int], whole: Formula, is_finite: bool) -> None:
         """Values have been written into it, at some sizes over the `whole` of it, and so into what shares its
-        memory.
+        memory. A number among them is finite or not.
         """
         if whole is not True or by != [self.ref.id]:  # of the result of a call its node says all
-            self.run.generator.overwritten(self.ref.id, by, whole)
+            self.run.generator.overwritten(self.ref.id, by, whole, is_finite)
         for found in () if self._memory is None else self._memory.whole().tensors:
             other = found()
             if other is None or other is self:
@@ -416,7 +416,7 @@ class SymbolicTensor(torch.Tensor):
             over: Formula = True
             if isinstance(other.value, Tensor) and isinstance(self.value, Tensor):
                 over = ge(self.value.numel, other.value.numel)
-            self.run.generator.overwritten(other.ref.id, by, all_of((whole, over)))
+            self.run.generator.overwritten(other.ref.id, by, all_of((whole, over)), is_finite)
 
     @staticmethod
     def __new__(

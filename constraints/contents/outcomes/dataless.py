@@ -92,15 +92,19 @@ class Dataless:
         self._has_loops = False
         self._overwritten: dict[int, tuple[Formula, Formula]] = {}
         """Where what was left, and what was written over all of a tensor, depends on no data."""
+        self._infinite: set[int] = set()
+        """Tensors into which NaN or infinity may have been written."""
         self._zero: dict[Dim, Formula] = {}
 
-    def overwritten(self, ref: int, region: Formula, whole: Formula) -> None:
+    def overwritten(self, ref: int, region: Formula, whole: Formula, is_finite: bool) -> None:
         """Values that depend on no data in a region have been written into the tensor, at some sizes over all
         of it. A second time, and in a loop, that may be all that was left.
         """
         sources: tuple[int, ...] | None = (ref,)
         while sources:
             (ref,) = sources
+            if not is_finite:
+                self._infinite.add(ref)
             left, over = self._overwritten.get(ref, (True, None))
             over = whole if over is None else True
             self._overwritten[ref] = all_of((left, region)), all_of((region, over))
@@ -135,8 +139,14 @@ class Dataless:
         return ref in self._overwritten
 
     def keeps_data(self, ref: int) -> bool:
-        """Returns whether all that has been written into the value by another name depends on no data."""
-        return self._overwritten.get(ref, (True, False))[0] is True
+        """Returns whether all that has been written into the value by another name is finite and depends on
+        no data.
+        """
+        return ref not in self._infinite and self._overwritten.get(ref, (True, False))[0] is True
+
+    def may_hold_nan(self, ref: int) -> bool:
+        """Returns whether NaN or infinity may have been written into the value by another name."""
+        return ref in self._infinite
 
     def sources(self, ref: int) -> tuple[int, ...]:
         """Returns the values whose elements a value is made of; none for random numbers."""

@@ -204,6 +204,8 @@ def may_leave_numbers(program: Dataless, ref: int, clearing: Container[str] = _C
     while stack:
         one = stack.pop()
         value, made = program.value(one), program.made(one)
+        if program.may_hold_nan(one):
+            return True
         if made is None:
             if not program.is_finite(one) and getattr(value, "dtype", None) not in WHOLE:
                 return True

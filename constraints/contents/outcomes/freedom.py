@@ -150,20 +150,23 @@ def _is_free_product(program: Dataless, made: Made, operands: list[int], depth: 
     are_free = [is_free(program, one, depth) for one in operands]
     if made.op == "div" and not are_free[0]:
         return False
-    if made.op in _CONVOLVING and (bias := made.ref("bias")) is not None:
-        if are_free[operands.index(bias)]:
+    if made.op in _CONVOLVING:
+        bias = made.ref("bias")
+        if bias is not None and are_free[operands.index(bias)]:
             return True
-    elif made.op.startswith("conv_transpose") or (made.op in _CONVOLVING and _may_miss(made)):
-        return False
+        if _may_miss(made):
+            return False
     rest = (one for one, free in zip(operands, are_free, strict=True) if not free)
     return any(are_free) and all(_may_be_positive(program, one, depth) for one in rest)
 
 
 def _may_miss(made: Made) -> bool:
     """Returns whether some results of a convolution may be of padding alone."""
+    if made.get("transposed") or made.op.startswith("conv_transpose"):
+        return True
     padding = made.get("padding")
     parts = padding if isinstance(padding, tuple | list) else (padding,)
-    return bool(made.get("transposed")) or any(part not in (None, 0, "valid") for part in parts)
+    return any(part not in (None, 0, "valid") for part in parts)
 
 
 def _may_be_positive(program: Dataless, ref: int, depth: int) -> bool:
@@ -214,7 +217,7 @@ def _widens(program: Dataless, made: Made, value: Tensor) -> bool:
     if made.op in ("tril", "triu"):
         return made.get("diagonal") in (None, 0)
     if made.op not in ("pad", "constant_pad_nd"):
-        return made.op == "block_diag" or fills(program, made, value)
+        return fills(program, made, value)
     pad, number = made.get("pad"), made.get("value")
     is_finite = number is None or (isinstance(number, int | float) and isfinite(number))
     widens = isinstance(pad, tuple | list) and all(program.is_certain(ge(part, 0)) for part in pad)
