@@ -30,11 +30,11 @@ from ..contents.lookups.places import CUTTING, Places, is_exact, referring
 from ..contents.outcomes.choices import Asked, Choice, Sought, choice_of, of_each_choice
 from ..contents.outcomes.data import is_fixed_choice
 from ..contents.outcomes.dataless import Dataless, less
-from ..contents.outcomes.fitting import never_finite, no_index_between, none_between
+from ..contents.outcomes.fitting import may_leave_numbers, never_finite, no_index_between, none_between
 from ..contents.outcomes.fixed import comparison, equality, number_of_results, outcomes
 from ..contents.outcomes.ranges import OPEN, Outlook, Range, Ranges, Usual, compared, range_of
 from ..contents.outcomes.scalars import Computed, Sizes, holding, of_elements
-from ..contents.outcomes.scattered import free_numbers, may_be_finite
+from ..contents.outcomes.scattered import free_numbers
 from ..contents.outcomes.singular import no_inverse
 from ..contents.outcomes.trials import BOTH, Truth, is_doubtful, outlook, possible
 from ..contents.requirements.indices import NO_DATA, SAME_DATA
@@ -881,7 +881,7 @@ class Generator:
         """
         if self._dataless is not None:
             region = all_of(map(self._dataless.region, by))
-            is_finite = is_finite and all(may_be_finite(self._dataless, one) for one in by)
+            is_finite = is_finite and not any(may_leave_numbers(self._dataless, one, ()) for one in by)
             self._dataless.overwritten(ref, region, whole, is_finite)
 
     def without_data(self, tensor: Tensor, *, numbers: bool = False) -> tuple[Cases, Formula]:

@@ -166,9 +166,13 @@ class Dataless:
         return self._made_of(ref) is None
 
     def is_finite(self, ref: int) -> bool:
-        """Returns whether the value is an input or a constant without NaN and infinity."""
+        """Returns whether the value is an input or a constant without NaN and infinity, or is made of known
+        numbers.
+        """
         maker = self._maker(ref)
-        return isinstance(maker, Input) and maker.holds != "given"
+        if isinstance(maker, Input):
+            return maker.holds != "given"
+        return getattr(self._values.get(ref), "elements", None) is not None
 
     def region(self, ref: int) -> Formula:
         """Returns the sizes at which the value depends on no data."""

@@ -132,7 +132,7 @@ def _of_terms(program: Dataless, shape: Shape, one: int, other: int, depth: int)
     return None
 
 
-def may_be_finite(program: Dataless, ref: int, depth: int = DEEPEST) -> bool:
+def may_be_finite(program: Dataless, ref: int, depth: int) -> bool:
     """Returns whether it is known that some data make all elements of a tensor finite."""
     value, made, depth = program.value(ref), program.made(ref), min(depth, _NEAREST)
     if isinstance(value, Tensor) and value.dtype in WHOLE:
