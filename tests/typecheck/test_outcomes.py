@@ -112,6 +112,8 @@ NEVER: list[Callable[[Tensor], Any]] = [
     lambda x: torch._assert_async((x * -x).sum() > 0),
     lambda x: holds(x[:1].expand(5).unique().numel() > 1, x),
     # numbers of Python's
+    lambda x: holds((x.softmax(0) / 3).max().item() * 2 > 1, x),
+    lambda x: holds(x.sigmoid().max().item() * 2 > 3, x),
     lambda x: holds((x * -x).sum().item() > 1, x),
     lambda x: holds((x * -x).sum().item() * 2 > 1, x),
     lambda x: holds(-x.norm().item() > 1, x),

@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
-from typing import NamedTuple
+from itertools import islice, product
+from typing import Final, NamedTuple
 
 from ...ir.language import Between, Cases
 from ...terms.formula import Formula, free_symbols, holds
+
+MOST: Final = 4
+"""Conditions on at most so many elements are tried."""
 
 
 class Sizes(NamedTuple):
@@ -62,14 +65,19 @@ def holding(formula: Formula, names: Sequence[str], known: Mapping[str, Computed
 def of_elements(
     known: Sequence[Cases], sizes: Sizes, compute: Callable[[Sequence[float], Sizes], float]
 ) -> Cases:
-    """Returns the case of a condition on the only elements of tensors. An element between two bounds may be
-    any number between them; that in the middle is taken.
+    """Returns the case of a condition on the only elements of tensors, if all numbers tried for those
+    between two bounds agree: the bounds, and the middle.
     """
     numbers = [cases[0][1] for cases in known if cases]
-    if len(numbers) < len(known) or None in numbers:
+    if len(numbers) < len(known) or None in numbers or len(numbers) > MOST:
         return ()
-    chosen = [(n.low + n.high) / 2 if isinstance(n, Between) else n for n in numbers if n is not None]
+    tried = [
+        (n.low, (n.low + n.high) / 2, n.high) if isinstance(n, Between) else (n,)
+        for n in numbers
+        if n is not None
+    ]
     try:
-        return ((True, int(bool(compute(chosen, sizes)))),)
+        found = {int(bool(compute(chosen, sizes))) for chosen in product(*tried)}
     except (ArithmeticError, ValueError, TypeError):  # there the program raises an error of its own
         return ()
+    return ((True, found.pop()),) if len(found) == 1 else ()
