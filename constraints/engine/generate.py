@@ -70,7 +70,7 @@ from ..ir.opnames import IGNORED, SYNONYMS, is_in_place, parameters
 from ..ir.program import Argument, Input, Node, Program, Ref, is_numbers, parts_of, refs
 from ..ir.release import Release, is_since
 from ..ir.system import Domain
-from ..terms.dims import Dim, Symbol, Term, coefficients, lone_atom, minimum, sym, symbols
+from ..terms.dims import Dim, Symbol, Term, coefficients, evaluate, lone_atom, minimum, sym, symbols
 from ..terms.equations import Equations
 from ..terms.formula import (
     And,
@@ -123,6 +123,8 @@ PINNED: Final = frozenset(
     "unique unique_dim unique_consecutive unique2 _unique2 nonzero argwhere masked_select".split()
 )
 """Operators whose number of results is decided by the data; it is 0 if they get no element."""
+BY_ELEMENTS: Final = frozenset("bincount one_hot repeat_interleave".split())
+"""Operators whose number of results is computed from integers."""
 RESHAPING = frozenset(
     "as_strided_ resize_ resize_as_ set_ squeeze_ swapaxes_ swapdims_ t_ transpose_ unsqueeze_".split()
 )
@@ -135,6 +137,16 @@ SIZES = PER_DIM | frozenset(
     "size shape sizes pad output_size length num_samples dim dims k repeats shifts".split()
 )
 """Names of parameters that take sizes, or other integers, in rules that take no tensor there."""
+COUNTED: Final = {
+    **dict.fromkeys(("arange", "range"), ("start", "end", "step")),
+    **dict.fromkeys(("linspace", "logspace"), ("steps",)),
+    **dict.fromkeys(("eye", "randperm", "fftfreq", "rfftfreq"), ("n", "m")),
+    **dict.fromkeys(("tril_indices", "triu_indices"), ("row", "col")),
+    **dict.fromkeys(
+        "bartlett_window blackman_window hamming_window hann_window kaiser_window".split(), ("window_length",)
+    ),
+}
+"""Parameters of operators that make tensors, with which these count elements; a tensor in place is read."""
 COUNT: Final = re.compile(r"(int|Dim)( \| (int|Dim|None))*")
 """Annotations of parameters that take an integer."""
 
@@ -909,12 +921,30 @@ class Generator:
                 rest = less(rest, self._learn_count(op, count, tensor, named))
             others += [rest] if dataless is not True or rest is False else []
         number = "".join(symbols(count)) if len(symbols(count)) == 1 else ""
+        if op in BY_ELEMENTS and number:
+            self._compute_count(op, number, named)
         self.approximate(NO_DATA, where=any_of(others), number=number)
         if given and not others:  # of what is pinned, no number that is possible is refused
             some = all_of(ge(n, 1) for tensor in given for n in tensor.shape if not self.at_least(n, 1))
             self.approximate(
                 NO_DATA, "accept" if pinned else "both", some if pinned else True, number=number
             )
+
+    def _compute_count(self, op: str, name: str, named: Mapping[str, Any]) -> None:
+        """Notes how a call that is given computed integers counts its results, where all these are equal."""
+        repeats = named.get("repeats")
+        tensor = repeats if isinstance(repeats, Tensor) else named["input"]
+        ref = self.contents.name_of(tensor)
+        if ref is None or self._dataless is None or self._dataless.made(ref) is None:
+            return
+
+        def compute(numbers: Sequence[float], sizes: Sizes) -> float:
+            count = number_of_results(op, int(numbers[0]), tensor, named)
+            if count is None:
+                raise ValueError(op)
+            return evaluate(count, sizes.of(symbols(count)))
+
+        self.computed_numbers[name] = Computed((ref,), compute)
 
     def _learn_count(self, op: str, count: Dim, tensor: Tensor, named: Mapping[str, Any]) -> Formula:
         """Learns the number of results in the known cases of an operand, and returns the sizes of these."""
@@ -1094,7 +1124,7 @@ class Generator:
             if not self._bound_sparse(call, args, kwargs):
                 return call.named, None
             are_tensors = False
-        if not (are_tensors and call.rule.counts.isdisjoint(call.shaped)) or call.base == "arange":
+        if not (are_tensors and call.rule.counts.isdisjoint(call.shaped)) or call.base in COUNTED:
             try:
                 self._read_numbers(call)
             except Refused as refusal:
@@ -1168,8 +1198,12 @@ class Generator:
                 self.refuse(f"{key} must consist of integers, not {value}", TypeError)
             if type(value) is not Tensor or sizes:
                 call.named[key] = self._numbers(value, sizes, key in PER_DIM)
-        if call.base == "arange":
-            call.named = {key: _element(value) for key, value in call.named.items()}
+        for key in COUNTED.get(call.base, ()):
+            value = call.named.get(key)
+            if isinstance(value, Tensor):
+                value = _element(value)
+                is_integer = isinstance(value, Tensor) and value.dtype in INTEGRAL
+                call.named[key] = self.element(value) if is_integer else value
 
     def _announce(self, call: _Call) -> None:
         """Records what others need to know about a call before its rule runs: the quotients among its

@@ -19,6 +19,13 @@ Size = Any
 """A dim, or a tuple of them; torch takes `zeros(2, 3)` and `zeros((2, 3))`."""
 
 
+def _of_floats(c: Context, name: str) -> Term:
+    """Returns a size that is computed from floats which the data decide: no range is known of it."""
+    size = c.fresh(name, 0, None)
+    c.approximate("a number of elements that is computed from floats is any number", number=str(size))
+    return size
+
+
 def kind(c: Context, value: Value) -> str:
     """The dtype that torch gives a tensor made of a number."""
     if isinstance(value, Tensor):
@@ -29,10 +36,10 @@ def kind(c: Context, value: Value) -> str:
 def at_least_0(c: Context, dim: Any, name: str) -> Dim:
     """Returns a size that is required not to be negative.
 
-    A size computed from the data becomes a fresh symbol.
+    A size that is computed from floats becomes a fresh symbol.
     """
     if isinstance(dim, Number | Tensor):
-        return c.fresh(name, 0, None)
+        return _of_floats(c, name)
     if not c.at_least(dim, 0):
         c.require(ge(dim, 0), f"{name} must not be negative, but is {dim}")
     return cast(Dim, dim)
@@ -222,7 +229,7 @@ def arange(c: Context, start: Any = 0, end: Any = None, step: Any = 1, dtype: st
             c.require(same_way, f"{end} cannot be reached from {start} by {step}")
         elif any(isinstance(n, Quotient | Proportion) for n in bounds):
             c.approximate("whether a range of floats goes on is not followed", "accept")
-        return Tensor((c.fresh("arange", 0, None),), dtype)
+        return Tensor((_of_floats(c, "arange"),), dtype)
     size = steps(c, start, end, step)
     if dtype == "int64" and any(isinstance(n, float) for n in bounds) and not c.since(2, 14):
         # torch checked the bounds as they are, and truncated them to count

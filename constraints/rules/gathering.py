@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ..contents.elements.dtypes import INTEGRAL
-from ..contents.elements.values import greatest
+from ..contents.elements.values import bounds_of, greatest
 from ..ir.language import Affine, Context, Number, Shape, Tensor, product
-from ..terms.dims import Dim, minimum
+from ..terms.dims import Dim, maximum, minimum
 from ..terms.formula import Formula, all_of, any_of, eq, ge, le, lt, ne
 from ..terms.rows import rank_of
 from .common import axis, broadcast, contiguous_strides, given_or_left_out, is_floating, rank_is, text
@@ -649,8 +649,12 @@ def one_hot(c: Context, input: Tensor, num_classes: Dim = -1) -> Tensor:
         if nothing is not False:
             some = all_of(ne(size, 0) for size in input.shape if not c.at_least(size, 1))
             c.require(some, "one_hot cannot infer the number of classes from no indices")
-        most = greatest(input)
-        return Tensor((*input.shape, c.fresh("classes", 1, None) if most is None else most + 1), "int64")
+        if (most := greatest(input)) is not None:
+            return Tensor((*input.shape, most + 1), "int64")
+        low, high = bounds_of(input)
+        first = 1 if low is None else maximum(low, 0) + 1
+        classes = c.fresh("classes", first, None if high is None else maximum(first, high + 1))
+        return Tensor((*input.shape, classes), "int64")
     if not c.at_least(num_classes, 1):
         c.require(ge(num_classes, 1), f"one_hot into {num_classes} classes")
     return Tensor((*input.shape, num_classes), "int64")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..contents.elements.values import greatest
+from ..contents.elements.values import bounds_of, greatest
 from ..engine.generate import RuleFunction
 from ..ir.language import Context, Shape, Tensor, Value
 from ..terms.dims import Dim, Term, maximum, minimum
@@ -41,8 +41,10 @@ def bincount(c: Context, input: Tensor, weights: Value = None, minlength: Dim = 
     if (most := greatest(input)) is not None:
         some = c.at_least(size, 1) or most + 1 == size or c.choose(ge(size, 1), "bins")
         return Tensor((maximum(minlength, most + 1 if some else 0),), dtype)
-    least = maximum(minlength, 1 if c.at_least(size, 1) else minimum(1, size))
-    return Tensor((c.fresh("bins", least, None),), dtype)
+    low, high = bounds_of(input)
+    first = 1 if low is None else maximum(low, 0) + 1
+    least = maximum(minlength, first if c.at_least(size, 1) else minimum(first, size))
+    return Tensor((c.fresh("bins", least, None if high is None else maximum(least, high + 1)),), dtype)
 
 
 # --- by bins: a number of them, or their edges -----------------------------------------------------------

@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import structs
 
+from ..contents.elements.values import bounds_of
 from ..contents.laws.masks import one_dim
 from ..ir.language import Affine, Context, Layout, Shape, Tensor
 from ..terms.dims import Dim, Term, maximum, minimum
@@ -167,7 +168,7 @@ def repeat_interleave(
         if output_size is not None:
             return Tensor((output_size,), input.dtype)
         total = _sum(input)
-        return Tensor((c.fresh("repeated", 0, None) if total is None else total,), input.dtype)
+        return Tensor((_by_data(c, input, input.numel) if total is None else total,), input.dtype)
     if dim is not None and input.rank == 0:
         c.refuse("repeat_interleave along a dim takes a tensor that has dims", IndexError)
     shape = (input.numel,) if dim is None else input.shape
@@ -202,8 +203,16 @@ def _total(c: Context, repeats: Tensor, size: Dim, output_size: Dim | None) -> D
         return size * each
     if count == size and (total := _sum(repeats)) is not None:
         return total
-    each = c.fresh("repeated", 0, None)
-    return size * each if one_for_all is True else each
+    if one_for_all is True:
+        return size * _by_data(c, repeats, 1)
+    return _by_data(c, repeats, size)
+
+
+def _by_data(c: Context, repeats: Tensor, count: Dim) -> Dim:
+    """Returns Σ repeats, of so many, which the data decide: from `count * low` up to `count * high`."""
+    low, high = bounds_of(repeats)
+    least = 0 if low is None else count * maximum(low, 0)
+    return c.fresh("repeated", least, None if high is None else maximum(least, count * high))
 
 
 def _sum(repeats: Tensor) -> Dim | None:

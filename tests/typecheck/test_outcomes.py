@@ -127,6 +127,30 @@ NEVER: list[Callable[[Tensor], Any]] = [
     lambda x: holds((x.long() ** 2).max().item() < 0, x),
     lambda x: torch.zeros(int(-x.abs().sum() - 1)),
     lambda x: holds(((x > 0).float() / 3).long().max().item() > 0, x),
+    lambda x: holds((t := (x.tanh() > 0).float())[t > 5].numel() > 0, x),
+    lambda x: holds(((x > 0).float() * 2 > 3).nonzero().numel() > 0, x),
+    lambda x: holds(len(torch.where((x > 0).float() * 2 > 3)[0]) > 0, x),
+    lambda x: holds(torch.bincount((x > 0).long()).numel() > 2, x),
+    lambda x: holds(torch.bincount((x > 0).long(), minlength=3).shape[0] > 3, x),
+    lambda x: holds(torch.bincount((x.sigmoid() * 2).long()).shape[0] > 5, x),
+    lambda x: holds(torch.bincount(torch.randint(0, 4, (x.shape[0],))).shape[0] > 4, x),
+    lambda x: holds(torch.bincount(x.argsort()).shape[0] < x.shape[0], x),
+    lambda x: holds(F.one_hot((x > 0).long()).shape[1] > 2, x),
+    lambda x: holds(F.one_hot((x.sigmoid() * 2).long()).shape[1] > 5, x),
+    lambda x: holds(F.one_hot(x.argmax()).shape[0] > x.shape[0], x),
+    lambda x: holds(x.repeat_interleave((x > 0).long()).numel() > x.shape[0], x),
+    lambda x: holds(x.repeat_interleave((x.sigmoid() * 2).long()).numel() > 5 * x.shape[0], x),
+    lambda x: holds(torch.repeat_interleave((x > 0).long()).numel() > x.shape[0], x),
+    lambda x: holds(torch.arange((x > 0).sum()).shape[0] > 2 * x.shape[0], x),
+    lambda x: holds(torch.arange(1, (x > 0).sum() + 2).shape[0] > x.shape[0] + 1, x),
+    lambda x: holds(torch.arange((x.sigmoid() * 2).long().sum()).shape[0] > 2 * x.shape[0], x),
+    lambda x: holds(torch.arange(x.sigmoid().sum()).shape[0] > 2 * x.shape[0], x),
+    lambda x: holds(torch.arange(0, x.sigmoid().sum().item(), 0.5).shape[0] > 2 * x.shape[0], x),
+    lambda x: holds(torch.linspace(0, 1, (x > 0).sum()).shape[0] > x.shape[0], x),
+    lambda x: holds(torch.randperm((x > 0).sum()).shape[0] > x.shape[0], x),
+    lambda x: holds(torch.eye((x > 0).sum()).shape[0] > x.shape[0], x),
+    lambda x: holds(torch.hann_window((x > 0).sum() + 1).shape[0] > x.shape[0] + 1, x),
+    lambda x: holds(torch.tril_indices((x > 0).sum(), 3).shape[1] > 3 * x.shape[0], x),
 ]
 """Programs that fail for all data: nothing says that they run."""
 
@@ -180,6 +204,11 @@ SOMETIMES: list[Callable[[Tensor], Any]] = [
     lambda x: torch.zeros(x.shape[0])[(x * -x).long()],
     lambda x: torch.zeros(256)[((x.tanh() + 1) * 127.5).long()],
     lambda x: torch._assert_async(x.sum() > 0),
+    lambda x: holds(torch.bincount((x > 0).long()).numel() == 2, x),
+    lambda x: holds(torch.bincount(x.abs().long()).shape[0] > 5, x),
+    lambda x: holds(F.one_hot((x > 0).long()).shape[1] == 1, x),
+    lambda x: holds(x.repeat_interleave((x > 0).long()).numel() == x.shape[0], x),
+    lambda x: holds(torch.arange((x > 0).sum()).shape[0] == x.shape[0], x),
 ]
 """Programs that run for some data, and fail for others."""
 

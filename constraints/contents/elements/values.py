@@ -235,6 +235,12 @@ class Bounds(NamedTuple):
     high: Dim | None = None
 
 
+def bounds_of(tensor: Tensor) -> Bounds:
+    """Returns bounds of the elements, if there are elements, whether sizes decide them or the data."""
+    span = extremes(tensor)
+    return Bounds() if span is None else Bounds(span.low, span.high)
+
+
 def ways_of(tensor: Tensor, at_least: AtLeast) -> tuple[tuple[Formula, Dim | Bounds], ...]:
     """Returns the one element of a tensor, or bounds of it, each with the sizes at which it is that; nothing
     where not even so much is known.

@@ -124,11 +124,24 @@ def number_of_results(op: str, number: Number, input: Tensor, named: Mapping[str
             return least if number is None else maximum(least, int(number) + 1)
         case "one_hot":
             return None if number is None else int(number) + 1
+        case "repeat_interleave":
+            return 0 if number is None else _repeated(int(number), input, named)
         case _ if op in DISTINCT and named.get("dim") is None:
             return 0 if number is None else minimum(1, input.numel)
         case _ if op in PICKING:
             return input.numel if number else 0
     return None
+
+
+def _repeated(number: int, repeats: Tensor, named: Mapping[str, Any]) -> Dim | None:
+    """Returns how many elements come out along a dim if each comes out so many times, or the number of times
+    if that is given once for all; None where sizes decide which of the two it is.
+    """
+    given, dim = named.get("input"), named.get("dim")
+    if not isinstance(given, Tensor) or given is repeats:
+        return repeats.numel * number
+    size = given.numel if dim is None else given.shape[dim]
+    return repeats.numel * number if repeats.numel in (1, size) else None
 
 
 DISTINCT: Final = frozenset("unique unique_consecutive unique2 _unique2".split())

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import permutations
 from typing import Final, TypeAlias
 
-from ...ir.language import UNTRACKED, Cases, Tensor
+from ...ir.language import Cases, Tensor
 from ...terms.dims import evaluate, symbols
 from ...terms.formula import Formula, all_of, any_of, free_symbols, holds, negate
 from ..laws.masks import COMPARISONS
@@ -179,7 +179,7 @@ def _is_of_mask(program: Dataless, ref: int, depth: int) -> bool:
         return False
     sources = program.sources(ref)
     if value.dtype == "bool":
-        return made.op in COMPARISONS and len(sources) == 1 and not _is_tracked(program, sources[0])
+        return made.op in COMPARISONS and len(sources) == 1
     return made.op in COUNTING and len(sources) == 1 and _is_of_mask(program, sources[0], depth - 1)
 
 
@@ -192,12 +192,6 @@ def _is_of_unknown(program: Dataless, ref: int, depth: int) -> bool:
     if is_float and made.op not in LAWS and made.op not in RANDOM | SAMPLING and made.op != "carried":
         return not is_free(program, ref)
     return any(_is_of_unknown(program, source, depth - 1) for source in program.sources(ref)[:1])
-
-
-def _is_tracked(program: Dataless, ref: int) -> bool:
-    """Returns whether sizes give a range for the elements of a value, from which the data choose."""
-    value = program.value(ref)
-    return isinstance(value, Tensor) and value.elements not in (None, UNTRACKED)
 
 
 def _compared(program: Dataless, values: Sequence[int]) -> Iterator[float]:
