@@ -1199,11 +1199,10 @@ class Generator:
             if type(value) is not Tensor or sizes:
                 call.named[key] = self._numbers(value, sizes, key in PER_DIM)
         for key in COUNTED.get(call.base, ()):
-            value = call.named.get(key)
-            if isinstance(value, Tensor):
-                value = _element(value)
-                is_integer = isinstance(value, Tensor) and value.dtype in INTEGRAL
-                call.named[key] = self.element(value) if is_integer else value
+            if key in call.named:
+                value = call.named[key] = _element(call.named[key])
+                if isinstance(value, Tensor) and value.dtype in INTEGRAL:
+                    call.named[key] = self.element(value)
 
     def _announce(self, call: _Call) -> None:
         """Records what others need to know about a call before its rule runs: the quotients among its
