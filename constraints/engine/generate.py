@@ -651,7 +651,7 @@ class Generator:
                 if self._is_open(mask):
                     self._choices[name] = Choice(((True, 0), (True, most)), whole=True)
             if self._counts_matter():
-                self._doubt_relation(mask)
+                self._doubt_count(mask, total)
             self._of_nothing("nonzero", total, {"input": mask})
         return total
 
@@ -678,7 +678,15 @@ class Generator:
         if count is not None:
             return count
         ref = self.contents.ref(tensor)
-        return self.contents.number("stored", ref, lambda: self.fresh("stored", 0, tensor.numel))
+        made = None if self._dataless is None or ref is None else self._dataless.made(ref)
+
+        def make() -> Term:
+            count = self.fresh("stored", 0, tensor.numel)
+            if made is not None:  # perhaps no data make each number of elements other than 0
+                self.approximate(SAME_DATA, number="".join(symbols(count)))
+            return count
+
+        return self.contents.number("stored", ref, make)
 
     def since(self, *release: int) -> bool:
         return is_since(self.rules.release, release)
@@ -968,6 +976,17 @@ class Generator:
         ref = self.contents.name_of(tensor)
         if ref is not None and self._dataless is not None and is_doubtful(self._dataless, ref):
             self.approximate(SAME_DATA)
+
+    def _doubt_count(self, mask: Tensor, count: Term) -> None:
+        """Marks the number of true elements as approximate, unless the user gives the mask, or data are found
+        of which all elements are true, and such of which all are false.
+        """
+        ref, program = self.contents.name_of(mask), self._dataless
+        if ref is None or program is None or program.made(ref) is None:
+            return
+        found = self.outlook(ref) if mask.dtype == "bool" else self.outlook_of("ne", ref, 0)
+        doubted = any_of(found.usual) if found.possible == BOTH else True
+        self.approximate(SAME_DATA, where=doubted, number="".join(symbols(count)))
 
     def element(self, tensor: Tensor) -> Dim:
         """Returns the only element of a tensor of integers: the value that sizes decide, or a number that the
