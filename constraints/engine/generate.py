@@ -28,7 +28,7 @@ from ..contents.lookups.draws import scaled_draw
 from ..contents.lookups.extremes import LAWS
 from ..contents.lookups.places import CUTTING, Places, is_exact, referring
 from ..contents.outcomes.choices import Asked, Choice, Sought, choice_of, of_each_choice
-from ..contents.outcomes.data import is_fixed_choice
+from ..contents.outcomes.data import is_fixed_choice, share_data
 from ..contents.outcomes.dataless import Dataless, less
 from ..contents.outcomes.fitting import may_leave_numbers, never_finite, no_index_between, none_between
 from ..contents.outcomes.fixed import comparison, equality, number_of_results, outcomes
@@ -41,7 +41,7 @@ from ..contents.requirements.indices import NO_DATA, SAME_DATA
 from ..contents.requirements.operands import Refusals, errors_of, refused_by_data, require_elements
 from ..contents.requirements.widths import has_64_bits, require_64_bits
 from ..contents.sizes.needed import Limits, needed
-from ..contents.traits import SPARSE_LAYOUTS, Contents
+from ..contents.traits import SPARSE_LAYOUTS, Border, Contents, TrueCount
 from ..ir.dtypes import category
 from ..ir.language import (
     Affine,
@@ -437,6 +437,8 @@ class Generator:
     """The number of elements of each mask whose elements the user may choose, by the name of the number of
     its true elements.
     """
+    _open_counts: set[str] = field(default_factory=set)
+    """Numbers of true elements of masks, any of whose elements may be true."""
     _ratios: dict[int, Mapping[str, Quotient]] = field(default_factory=dict)
     """The quotients of sizes that a call is given, by the number of its node, which only says that they are
     floats.
@@ -587,7 +589,8 @@ class Generator:
     def follow(self, inputs: Sequence[Input], nodes: Sequence[Node]) -> None:
         """The program that the calls are written down in, which grows."""
         data = self.said.unbacked
-        self._dataless = Dataless(self.said.values, inputs, nodes, data, self.certain, self._ratios)
+        counts = self.computed_numbers
+        self._dataless = Dataless(self.said.values, inputs, nodes, data, self.certain, self._ratios, counts)
 
     def forget(self) -> None:
         """Takes back everything that was learnt, except the ranges of the domain."""
@@ -623,6 +626,8 @@ class Generator:
         more = True if also is None else also(size)
         self._choices.pop(name, None)
         self.computed_numbers.pop(name, None)
+        if counted is not None and hint == "true":
+            self._compute_trues(name, self.contents.name_of(counted), counted, self.contents.is_free(counted))
         if counted is not None and (sought := self._sought(counted, hint)) is not None:
             self._choices[name] = sought
         known = self.said.unbacked[name] = all_of((above, below, more))
@@ -643,7 +648,7 @@ class Generator:
         if count is None:
             total: Dim = self.fresh("true", 0, self._most(mask), counted=mask)
         else:
-            total = self.contents.total(self, count)
+            total = self._total(count)
         if isinstance(total, Term) and self.is_data(total):
             if self.contents.is_free(mask) and isinstance(lone_atom(total), Symbol):
                 name, most = "".join(symbols(total)), self._most(mask)
@@ -797,12 +802,21 @@ class Generator:
         if not self.computed_numbers:
             return BOTH
         names = [name for name in free_symbols(formula) if name in self.computed_numbers]
-        if not names:
+        if not names or self._are_open(names):
             return BOTH
         near = [compare.term if isinstance(compare.term, int) else dict(coefficients(compare.term)).get((), 0)
                 for compare in comparisons(formula)]  # fmt: skip
         every = len(names) == len(free_symbols(formula))
         return self.outcomes_of(holding(formula, names, self.computed_numbers), near, every=every)
+
+    def _are_open(self, names: Sequence[str]) -> bool:
+        """Returns whether numbers count the true elements of masks that may be any, and no two of the masks
+        are made of the same data.
+        """
+        if self._dataless is None or not self._open_counts.issuperset(names):
+            return False
+        refs = [ref for name in names for ref in self.computed_numbers[name].refs]
+        return not share_data(self._dataless, refs)
 
     def _range_of(self, ref: int | None) -> Range:
         return Range() if ref is None or self._dataless is None else Ranges(self._dataless).of(ref)
@@ -938,6 +952,29 @@ class Generator:
                 NO_DATA, "accept" if pinned else "both", some if pinned else True, number=number
             )
 
+    def _total(self, count: TrueCount) -> Dim:
+        """Returns the sum of elements that count the true ones of a mask."""
+        total = self.contents.total(self, count)
+        for name in symbols(total):
+            if count.mask >= 0 and name in self.said.unbacked and name not in self.computed_numbers:
+                is_free = self.contents.of_mask(count.mask).free == Border()
+                self._compute_trues(name, count.mask, count.value, is_free)
+        return total
+
+    def _compute_trues(self, name: str, ref: int | None, mask: Tensor, is_free: bool) -> None:
+        """Notes how many elements of a mask are true where all are equal, and whether any may be true."""
+        if is_free:
+            self._open_counts.add(name)
+        else:
+            self._open_counts.discard(name)
+        if ref is None or has_row(mask):
+            return
+
+        def compute(numbers: Sequence[float], sizes: Sizes) -> float:
+            return evaluate(mask.numel, sizes.of(symbols(mask.numel))) if numbers[0] else 0
+
+        self.computed_numbers[name] = Computed((ref,), compute)
+
     def _compute_count(self, op: str, name: str, named: Mapping[str, Any]) -> None:
         """Notes how a call that is given computed integers counts its results, where all these are equal."""
         repeats = named.get("repeats")
@@ -998,7 +1035,7 @@ class Generator:
         self._doubt_relation(tensor)
         count = contents.count(tensor) if tensor.dtype != "bool" else None
         if count is not None:
-            return contents.total(self, count)
+            return self._total(count)
         ways = ways_of(tensor, self.at_least) if self.chooser is not None else ()
         way = next((way for given, way in ways if self.choose(given, "an element")), None)
         if isinstance(way, int | Term):

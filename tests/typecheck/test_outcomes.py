@@ -151,6 +151,26 @@ NEVER: list[Callable[[Tensor], Any]] = [
     lambda x: holds(torch.eye((x > 0).sum()).shape[0] > x.shape[0], x),
     lambda x: holds(torch.hann_window((x > 0).sum() + 1).shape[0] > x.shape[0] + 1, x),
     lambda x: holds(torch.tril_indices((x > 0).sum(), 3).shape[1] > 3 * x.shape[0], x),
+    lambda x: holds(torch.nonzero(x.clamp(1, 2)).shape[0] < x.shape[0], x),
+    lambda x: holds(torch.nonzero(x.nan_to_num().exp() + 1).shape[0] < x.shape[0], x),
+    lambda x: holds(torch.nonzero((x > 0).long() + 1).shape[0] < x.shape[0], x),
+    lambda x: holds(x[x.clamp(1, 2).bool()].shape[0] < x.shape[0], x),
+    lambda x: holds(x[(x > 0) ^ (x > 0)].shape[0] > 0, x),
+    lambda x: holds(x[(x.long() & 1) > 1].shape[0] > 0, x),
+    lambda x: holds(x[x.nan_to_num(0, 1, -1).isnan()].shape[0] > 0, x),
+    lambda x: holds(torch.zeros(5)[torch.randperm(5) < 2].shape[0] == 3, x),
+    lambda x: holds((x.sigmoid() > 5).float().to_sparse()._nnz() > 0, x),
+    lambda x: holds(int((x > 1).sum()) > int((x > 0).sum()), x),
+    lambda x: holds(x[x > 1].shape[0] > x[x > 0].shape[0], x),
+    lambda x: holds(x[x > 0].shape[0] + x[x <= 0].shape[0] > x.shape[0], x),
+    lambda x: holds(x[x > 0].shape[0] + x[~(x > 0)].shape[0] == x.shape[0] + 1, x),
+    lambda x: holds((k := x[x > 0])[k < 0].shape[0] > 0, x),
+    lambda x: holds((x[x > 0] <= 0).any(), x),
+    lambda x: holds(x[x > 0].min() < 0, x),
+    lambda x: holds((x[torch.nonzero(x > 0)[:, 0]] <= 0).any(), x),
+    lambda x: holds(torch.masked_select(x, x > 0).lt(0).any(), x),
+    lambda x: holds(torch.nonzero((x > 0).repeat(2)).shape[0] % 2 == 1, x),
+    lambda x: holds(x[:, None].expand(-1, 2)[(x > 0)[:, None].expand(-1, 2)].shape[0] == 1, x),
 ]
 """Programs that fail for all data: nothing says that they run."""
 
@@ -209,6 +229,10 @@ SOMETIMES: list[Callable[[Tensor], Any]] = [
     lambda x: holds(F.one_hot((x > 0).long()).shape[1] == 1, x),
     lambda x: holds(x.repeat_interleave((x > 0).long()).numel() == x.shape[0], x),
     lambda x: holds(torch.arange((x > 0).sum()).shape[0] == x.shape[0], x),
+    lambda x: holds(x[x > 0].shape[0] % 2 == 0, x),
+    lambda x: holds(x[x > 0].sum() > 5, x),
+    lambda x: holds(x[x.sigmoid() > 0.5].shape[0] < x.shape[0], x),
+    lambda x: holds(x[torch.rand_like(x) < 0.5].shape[0] < x.shape[0], x),
 ]
 """Programs that run for some data, and fail for others."""
 

@@ -138,6 +138,14 @@ def is_related(program: Dataless, values: Sequence[int]) -> bool:
     )
 
 
+def share_data(program: Dataless, values: Sequence[int]) -> bool:
+    """Returns whether two of the values are made of the same data."""
+    return any(
+        not data_of(program, one, FOLLOWED).keys().isdisjoint(data_of(program, other, FOLLOWED))
+        for one, other in combinations(values, 2)
+    )
+
+
 def _relations(program: Dataless, ref: int, depth: int) -> Iterator[tuple[int, int]]:
     """Yields the operands of relations from which a condition is computed, one operand at a time."""
     made = program.made(ref)

@@ -18,6 +18,7 @@ from ...terms.formula import Formula, all_of, any_of, conjuncts, disjuncts, eq, 
 from .constancy import LAWS, NANS, Made
 from .fixed import cases, of_constant
 from .ranges import Ranges, below
+from .scalars import Computed
 
 TEMPLATES: Final[Mapping[str, str]] = {
     **dict.fromkeys("zeros_like ones_like full_like zero fill copy".split(), "input"),
@@ -71,6 +72,7 @@ class Dataless:
         data: Container[str],
         certain: Callable[[Formula], bool],
         ratios: Mapping[int, Mapping[str, Quotient]] = MappingProxyType({}),
+        counts: Mapping[str, Computed] = MappingProxyType({}),
     ) -> None:
         self._values, self._inputs, self._nodes = values, inputs, nodes
         self._data = data
@@ -78,6 +80,8 @@ class Dataless:
         self._certain = certain
         self._ratios = ratios
         """The quotients of sizes among the arguments of calls, by the number of the call."""
+        self.counts = counts
+        """How sizes that the data decide are computed, by their names, where that is known."""
         self._makers: dict[int, Input | tuple[Node, int, int] | Made | None] = {}
         """By reference, the input that a value is, or the call that made it, as `Made` once it is asked for;
         None of a value that is not found.
@@ -147,6 +151,14 @@ class Dataless:
     def may_hold_nan(self, ref: int) -> bool:
         """Returns whether NaN or infinity may have been written into the value by another name."""
         return ref in self._infinite
+
+    def counted(self, ref: int) -> tuple[str, ...]:
+        """Returns the sizes of the value that are decided by data, which perhaps make it empty, also where
+        the program goes on only if they do not.
+        """
+        shape = getattr(self._values.get(ref), "shape", ())
+        found = [(size, name) for size in shape for name in symbols(size) if name in self._data]
+        return tuple([n for size, n in found if n in self.counts or not self.is_certain(ge(size, 1))])
 
     def sources(self, ref: int) -> tuple[int, ...]:
         """Returns the values whose elements a value is made of; none for random numbers."""

@@ -94,6 +94,8 @@ def is_free(program: Dataless, ref: int, depth: int = DEEPEST) -> bool:
     value, made = program.value(ref), program.made(ref)
     if not isinstance(value, Tensor) or program.is_overwritten(ref) or depth == 0:
         return False
+    if program.counted(ref):
+        return False
     if not (value.dtype or "").startswith(("float", "bfloat")):
         return False
     if free_numbers(program, ref, depth) == "all":

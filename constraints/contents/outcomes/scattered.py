@@ -74,7 +74,7 @@ def free_numbers(program: Dataless, ref: int, depth: int = DEEPEST) -> str | Non
     ones up to some bound, or "some". None where elements depend on each other or may not be of data.
     """
     value, made = program.value(ref), program.made(ref)
-    if not isinstance(value, Tensor) or program.is_overwritten(ref):
+    if not isinstance(value, Tensor) or program.is_overwritten(ref) or program.counted(ref):
         return None
     if made is not None and made.op in RANDOM:
         is_one = made.op in DRAWN and of_one_number(made) is not False

@@ -17,7 +17,7 @@ from .dataless import Dataless
 from .fitting import may_leave_numbers
 from .fixed import BOUNDED, LEAST, cases, held, of_constant
 from .freedom import POSITIVE, is_free
-from .scalars import Sizes
+from .scalars import Sizes, of_elements
 from .scattered import free_numbers
 
 NEAR: Final = 0.5
@@ -118,6 +118,8 @@ class TriedNumbers:
         value, made = self._at.value(ref), self._program.made(ref)
         if self._program.is_overwritten(ref) or not isinstance(value, Tensor):
             return ()
+        if not all(self._is_positive(name, depth) for name in self._program.counted(ref)):
+            return ()
         datum = datum_of(self._program, ref, self._parts)
         if datum is not None:
             return held([(True, self._data[datum])], value) if datum in self._data else ()
@@ -132,6 +134,15 @@ class TriedNumbers:
         if not found and made.op in POSITIVE and not may_leave_numbers(self._program, ref):
             return held([(True, Between(LEAST, BOUNDED))], value)
         return self._near(ref, value) or found
+
+    def _is_positive(self, name: str, depth: int) -> bool:
+        """Returns whether a size that the data decide is found to be 1 or more."""
+        computed = self._program.counts.get(name)
+        if computed is None:
+            return False
+        known = [self.of(ref, depth - 1) for ref in computed.refs]
+        some = of_elements(known, self._at.sizes, lambda *given: computed.compute(*given) >= 1)
+        return some == ((True, 1),)
 
     def _near(self, ref: int, held_in: Tensor) -> Cases:
         """Returns bounds of a tensor that may be any numbers, next to the number that its data are. Where
