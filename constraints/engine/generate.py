@@ -36,7 +36,7 @@ from ..contents.outcomes.ranges import OPEN, Outlook, Range, Ranges, Usual, comp
 from ..contents.outcomes.scalars import Computed, Sizes, holding, of_elements
 from ..contents.outcomes.scattered import free_numbers
 from ..contents.outcomes.singular import no_inverse
-from ..contents.outcomes.trials import BOTH, Truth, is_doubtful, outlook, possible
+from ..contents.outcomes.trials import BOTH, Truth, is_doubtful, marks_choices, outlook, possible
 from ..contents.requirements.indices import NO_DATA, SAME_DATA
 from ..contents.requirements.operands import Refusals, errors_of, refused_by_data, require_elements
 from ..contents.requirements.widths import has_64_bits, require_64_bits
@@ -437,8 +437,10 @@ class Generator:
     """The number of elements of each mask whose elements the user may choose, by the name of the number of
     its true elements.
     """
-    _open_counts: set[str] = field(default_factory=set)
-    """Numbers of true elements of masks, any of whose elements may be true."""
+    _true_counts: dict[str, tuple[Dim, bool]] = field(default_factory=dict)
+    """The number of elements of each mask, by the name of the number of its true elements, and whether any
+    elements may be true.
+    """
     _ratios: dict[int, Mapping[str, Quotient]] = field(default_factory=dict)
     """The quotients of sizes that a call is given, by the number of its node, which only says that they are
     floats.
@@ -804,6 +806,8 @@ class Generator:
         names = [name for name in free_symbols(formula) if name in self.computed_numbers]
         if not names or self._are_open(names):
             return BOTH
+        if len(names) == 1 and (count := self._true_counts.get(names[0])) is not None:
+            return self._outcomes_of_none_and_all(formula, names[0], count[0])
         near = [compare.term if isinstance(compare.term, int) else dict(coefficients(compare.term)).get((), 0)
                 for compare in comparisons(formula)]  # fmt: skip
         every = len(names) == len(free_symbols(formula))
@@ -813,10 +817,21 @@ class Generator:
         """Returns whether numbers count the true elements of masks that may be any, and no two of the masks
         are made of the same data.
         """
-        if self._dataless is None or not self._open_counts.issuperset(names):
+        if self._dataless is None or not all(self._true_counts.get(name, (0, False))[1] for name in names):
             return False
         refs = [ref for name in names for ref in self.computed_numbers[name].refs]
         return not share_data(self._dataless, refs)
+
+    def _outcomes_of_none_and_all(self, formula: Formula, name: str, most: Dim) -> frozenset[bool]:
+        """Returns the outcomes of a formula on the number of true elements that none and all of them give, at
+        all sizes; at some if it mentions sizes, too.
+        """
+        found = [rewrite(formula, {name: count}) for count in (0, most)]
+        if free_symbols(formula) == {name}:
+            given = {True: any(map(self.certain, found)), False: any(map(self.certain, map(negate, found)))}
+        else:
+            given = {True: any(f is not False for f in found), False: any(f is not True for f in found)}
+        return frozenset(outcome for outcome, is_given in given.items() if is_given)
 
     def _range_of(self, ref: int | None) -> Range:
         return Range() if ref is None or self._dataless is None else Ranges(self._dataless).of(ref)
@@ -963,12 +978,10 @@ class Generator:
 
     def _compute_trues(self, name: str, ref: int | None, mask: Tensor, is_free: bool) -> None:
         """Notes how many elements of a mask are true where all are equal, and whether any may be true."""
-        if is_free:
-            self._open_counts.add(name)
-        else:
-            self._open_counts.discard(name)
-        if ref is None or has_row(mask):
+        if ref is None or has_row(mask) or self._dataless is None:
+            self._true_counts.pop(name, None)
             return
+        self._true_counts[name] = mask.numel, is_free or marks_choices(self._dataless, ref)
 
         def compute(numbers: Sequence[float], sizes: Sizes) -> float:
             return evaluate(mask.numel, sizes.of(symbols(mask.numel))) if numbers[0] else 0
@@ -1022,7 +1035,8 @@ class Generator:
         if ref is None or program is None or program.made(ref) is None:
             return
         found = self.outlook(ref) if mask.dtype == "bool" else self.outlook_of("ne", ref, 0)
-        doubted = any_of(found.usual) if found.possible == BOTH else True
+        is_open = found.possible == BOTH or (not found.possible and marks_choices(program, ref))
+        doubted = any_of(found.usual) if is_open else True
         self.approximate(SAME_DATA, where=doubted, number="".join(symbols(count)))
 
     def element(self, tensor: Tensor) -> Dim:

@@ -40,6 +40,8 @@ COUNTING: Final = frozenset(
     """.split()
 )
 """Operators that count the true elements of a mask, or keep such numbers."""
+PARTS: Final = frozenset("getitem select sum any".split())
+"""Operators that give a part of a mask, or tell of each part."""
 BOTH: Final = frozenset((True, False))
 Truth: TypeAlias = Callable[[Sequence[Cases], Sizes | None], Cases]
 """Returns the cases of a condition, from those of the values that it is about, at the sizes tried."""
@@ -82,6 +84,21 @@ def is_doubtful(program: Dataless, ref: int) -> bool:
         return False
     found = possible(program, (ref,), lambda known, sizes: known[0], program.region(ref))
     return found != BOTH and (related or bool(found) or _is_of_unknown(program, ref, DEPTH))
+
+
+def marks_choices(program: Dataless, ref: int) -> bool:
+    """Returns whether a mask is a part of one that marks places which the data choose, such as a column of
+    `one_hot`, or is computed from sums over parts. No data make all elements of the whole alike, so that
+    trials tell nothing of it.
+    """
+    is_part = False
+    for _ in range(FOLLOWED):
+        made = program.made(ref)
+        if made is None or made.op == "one_hot" or not (sources := program.sources(ref)):
+            return is_part and made is not None and made.op == "one_hot"
+        is_part |= made.op in PARTS
+        ref = sources[0]
+    return False
 
 
 def possible(
