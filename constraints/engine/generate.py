@@ -1037,7 +1037,8 @@ class Generator:
         found = self.outlook(ref) if mask.dtype == "bool" else self.outlook_of("ne", ref, 0)
         is_open = found.possible == BOTH or (not found.possible and marks_choices(program, ref))
         doubted = any_of(found.usual) if is_open else True
-        self.approximate(SAME_DATA, where=doubted, number="".join(symbols(count)))
+        if not self.certain(negate(doubted)):
+            self.approximate(SAME_DATA, where=doubted, number="".join(symbols(count)))
 
     def element(self, tensor: Tensor) -> Dim:
         """Returns the only element of a tensor of integers: the value that sizes decide, or a number that the
