@@ -65,7 +65,9 @@ def a_number_is_joined_with_rows(x: Tensor) -> Any:
     Remembers(), TakesTwo(), nothing_is_transformed, a_size_is_joined, lambda x: second(x),
     a_number_is_joined_with_rows, lambda x: torch.maximum(0, x[1]),
     lambda x: len(3) * x, lambda x: [*None], calls_a_list, lambda x: x.missing,
-    lambda x: x.shape[0].missing,
+    lambda x: x.shape[0].missing, lambda x: (x.shape[0] - 2) @ x, lambda x: x @ (x.shape[0] + 1),
+    lambda x: (x.shape[0] - 2) @ x.shape[0], lambda x: (x.sum().item() + 1) @ x,
+    lambda x: (x.shape[0] + 1) - [x], lambda x: (x.shape[0] + 1) << 2.0, lambda x: (x.shape[0] + 1) + "a",
 ])  # fmt: skip
 def test_the_program_fails_whatever_the_sizes_are(target: Callable[..., Any]) -> None:
     with pytest.raises(TargetError, match="fails for a reason other than sizes"):

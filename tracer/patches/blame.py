@@ -11,8 +11,10 @@ from __future__ import annotations
 import builtins
 import math
 import operator
+import re
 import sys
 import sysconfig
+from collections.abc import Callable
 from types import BuiltinFunctionType, FrameType, FunctionType, MethodDescriptorType, MethodType
 from typing import Any, Final
 
@@ -135,7 +137,10 @@ def _fails_anyway(error: Exception) -> bool:
     if is_of_package(code.co_filename) and code not in HANDING_ON:
         return False
     operation = failed(trace)
-    if operation is None or (isinstance(operation.function, type) and operation.function in TYPES):
+    if operation is None:
+        told = _told(error)
+        return told is not None and _is_refused(told)
+    if isinstance(operation.function, type) and operation.function in TYPES:
         return False
     if _is_python(operation.function):
         return type(error) is TypeError  # its code has not run: it takes other arguments
@@ -144,6 +149,36 @@ def _fails_anyway(error: Exception) -> bool:
     if _is_plain(operation.args) and _is_plain(operation.kwargs):
         return True
     return type(error) is TypeError and _is_refused(operation)
+
+
+def _told(error: Exception) -> Operation | None:
+    """Returns the operation on two operands that Python says it does not support, with values of the types
+    that it names; None where it names no operation, or other types.
+    """
+    match = _UNSUPPORTED.fullmatch(str(error)) if type(error) is TypeError else None
+    if match is None:
+        return None
+    sign, *names = match.groups()
+    if any(name not in _NAMED for name in names):
+        return None
+    return Operation(_SIGNS[sign], tuple([_NAMED[name] for name in names]), {})
+
+
+_SIGNS: Final[dict[str, Callable[[Any, Any], Any]]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv,
+    "%": operator.mod, "@": operator.matmul, "&": operator.and_, "|": operator.or_, "^": operator.xor,
+    "<<": operator.lshift, ">>": operator.rshift, "** or pow()": operator.pow,
+}  # fmt: skip
+_UNSUPPORTED: Final = re.compile(
+    rf"unsupported operand type\(s\) for ({'|'.join(map(re.escape, _SIGNS))}): '(\w+)' and '(\w+)'"
+)
+_A_TENSOR: Final = Part(torch.empty(0))
+_NAMED: Final[dict[str, Any]] = {
+    **{kind.__name__: value for kind, value in {Size: 1, Real: 1.0, Sizes: torch.Size([1])}.items()},
+    **{type(value).__name__: value for value in (1, 1.0, True, 1j, "", b"", [], (), {}, None)},
+    "Tensor": _A_TENSOR, SymbolicTensor.__name__: _A_TENSOR,
+}  # fmt: skip
+"""For each name of a type a value of it, without the stand-ins of a recording."""
 
 
 def _is_python(function: Any) -> bool:
