@@ -173,10 +173,10 @@ _UNSUPPORTED: Final = re.compile(
     rf"unsupported operand type\(s\) for ({'|'.join(map(re.escape, _SIGNS))}): '(\w+)' and '(\w+)'"
 )
 _A_TENSOR: Final = Part(torch.empty(0))
+_VALUES: Final[tuple[Any, ...]] = (1, 1.0, True, 1j, "", b"", [], (), {}, None)
 _NAMED: Final[dict[str, Any]] = {
-    **{kind.__name__: value for kind, value in {Size: 1, Real: 1.0, Sizes: torch.Size([1])}.items()},
-    **{type(value).__name__: value for value in (1, 1.0, True, 1j, "", b"", [], (), {}, None)},
-    "Tensor": _A_TENSOR, SymbolicTensor.__name__: _A_TENSOR,
+    **{type(value).__name__: value for value in _VALUES}, "Tensor": _A_TENSOR,
+    SymbolicTensor.__name__: _A_TENSOR, Size.__name__: 1, Real.__name__: 1.0, Sizes.__name__: torch.Size([1]),
 }  # fmt: skip
 """For each name of a type a value of it, without the stand-ins of a recording."""
 
