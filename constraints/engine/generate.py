@@ -1047,10 +1047,12 @@ class Generator:
         known, contents = tensor.elements, self.contents
         if isinstance(known, Affine):
             return known.start
-        self._doubt_relation(tensor)
         count = contents.count(tensor) if tensor.dtype != "bool" else None
-        if count is not None:
-            return self._total(count)
+        total = None if count is None else self._total(count)
+        if total is None or self.is_data(total):
+            self._doubt_relation(tensor)
+        if total is not None:
+            return total
         ways = ways_of(tensor, self.at_least) if self.chooser is not None else ()
         way = next((way for given, way in ways if self.choose(given, "an element")), None)
         if isinstance(way, int | Term):
