@@ -1032,13 +1032,16 @@ class Generator:
         of which all elements are true, and such of which all are false.
         """
         ref, program = self.contents.name_of(mask), self._dataless
-        if ref is None or program is None or program.made(ref) is None:
+        if ref is None or program is None or program.made(ref) is None or program.region(ref) is True:
             return
         found = self.outlook(ref) if mask.dtype == "bool" else self.outlook_of("ne", ref, 0)
         is_open = found.possible == BOTH or (not found.possible and marks_choices(program, ref))
         doubted = any_of(found.usual) if is_open else True
-        if not self.certain(negate(doubted)):
-            self.approximate(SAME_DATA, where=doubted, number="".join(symbols(count)))
+        if self.certain(negate(doubted)):
+            return
+        name = "".join(symbols(count))
+        self._choices.pop(name, None)  # what is asked of all choices speaks of sizes, not of the number
+        self.approximate(SAME_DATA, where=doubted, number=name)
 
     def element(self, tensor: Tensor) -> Dim:
         """Returns the only element of a tensor of integers: the value that sizes decide, or a number that the

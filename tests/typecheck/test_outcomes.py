@@ -323,3 +323,12 @@ def test_the_spread_of_data_is_0_or_more() -> None:
 def test_chances_that_are_nan_are_no_chances(target: Callable[..., Any]) -> None:
     report = check(target, "x: float32[n]", replay=False)
     assert report.verdict != "proved" and not report.accepts.certain.holds(n=2), report.to_text()
+
+
+def test_repeats_that_data_decide_are_counted_by_their_own_numbers() -> None:
+    """What is repeated is all ones; how often, data decide."""
+    report = check(
+        lambda x: torch.ones(4, 2).repeat_interleave((x > 0).long(), 0), "x: float32[n]", replay=False
+    )
+    assert report.accepts.exact, report.to_text()
+    assert [n for n in range(1, 9) if report.accepts.holds(n=n)] == [1, 4]

@@ -125,7 +125,7 @@ def number_of_results(op: str, number: Number, input: Tensor, named: Mapping[str
         case "one_hot":
             return None if number is None else int(number) + 1
         case "repeat_interleave":
-            return 0 if number is None else _repeated(int(number), input, named)
+            return _repeated(0 if number is None else int(number), input, named)
         case _ if op in DISTINCT and named.get("dim") is None:
             return 0 if number is None else minimum(1, input.numel)
         case _ if op in PICKING:
@@ -135,11 +135,14 @@ def number_of_results(op: str, number: Number, input: Tensor, named: Mapping[str
 
 def _repeated(number: int, repeats: Tensor, named: Mapping[str, Any]) -> Dim | None:
     """Returns how many elements come out along a dim if each comes out so many times, or the number of times
-    if that is given once for all; None where sizes decide which of the two it is.
+    if that is given once for all; None where sizes decide which of the two it is, and where the tensor is not
+    the one with the numbers of times.
     """
-    given, dim = named.get("input"), named.get("dim")
-    if not isinstance(given, Tensor) or given is repeats:
+    given, dim, times = named.get("input"), named.get("dim"), named.get("repeats")
+    if not isinstance(given, Tensor) or times is None:
         return repeats.numel * number
+    if times is not repeats:
+        return None
     size = given.numel if dim is None else given.shape[dim]
     return repeats.numel * number if repeats.numel in (1, size) else None
 
