@@ -108,6 +108,8 @@ MIXED = tuple(f"mixed {number}" for number in range(32))
 """Each input has a fill of its own."""
 ENDS = tuple(f"ends {number}" for number in range(12))
 """Each number that is drawn from a range is at one of its ends."""
+SHARES = (0.5, 0.1, 0.9)
+"""The parts of these numbers that are at the upper end, one after the other."""
 ALL = (*FILLS, *("random",) * 12, *MIXED, *ENDS, *ALIKE, *FEW, *TURNS, *HALF_TURNS)
 """The fills of a second look, where the first disagrees with the checker."""
 
@@ -158,7 +160,9 @@ class Drawn(TorchFunctionMode):
                 return result.fill_(low + _number(self.end) % (top - low))
             if self.end in ENDS and name in ("rand", "randint"):
                 low, top = _range(args, kwargs) if name == "randint" else (0, 2 - 2**-24)
-                return result.copy_(low + torch.randint(0, 2, result.shape) * (top - 1 - low))
+                share = SHARES[_number(self.end) % len(SHARES)]
+                is_high = (torch.rand(result.shape) < share).long()
+                return result.copy_(low + is_high * (top - 1 - low))
             ends = self.end in ("low", "high", "apart")
             return self._moved(name, args, kwargs, result) if ends else result
 
