@@ -332,3 +332,14 @@ def test_repeats_that_data_decide_are_counted_by_their_own_numbers() -> None:
     )
     assert report.accepts.exact, report.to_text()
     assert [n for n in range(1, 9) if report.accepts.holds(n=n)] == [1, 4]
+
+
+@pytest.mark.parametrize("target", [
+    lambda x: x.repeat_interleave((x[:1].std(0) * x).long()),
+    lambda x: holds(torch.full((x.shape[0],), float("nan")).unique().shape[0] == 1, x),
+    lambda x: holds(torch.full((x.shape[0],), float("nan")).unique_consecutive().shape[0] == 1, x),
+])  # fmt: skip
+def test_nan_is_no_number_of_results_and_differs_from_itself(target: Callable[..., Any]) -> None:
+    report = check(target, "x: float32[n]", replay=False)
+    assert "internal-error" not in [f.code for f in report.findings], report.to_text()
+    assert report.verdict == "unknown" and not report.accepts.certain.holds(n=2), report.to_text()

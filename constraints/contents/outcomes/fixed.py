@@ -115,8 +115,12 @@ def equality(values: Sequence[Cases]) -> Cases:
 
 
 def number_of_results(op: str, number: Number, input: Tensor, named: Mapping[str, Any]) -> Dim | None:
-    """Returns how many results an operator has for a tensor whose elements are all this number."""
+    """Returns how many results an operator has for a tensor whose elements are all this number; None where
+    that is not known, as of integers that NaN is cast to.
+    """
     if isinstance(number, Between):
+        return None
+    if number is not None and not math.isfinite(number) and op not in PICKING:
         return None
     match op:
         case "bincount":
