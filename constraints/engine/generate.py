@@ -36,7 +36,7 @@ from ..contents.outcomes.ranges import OPEN, Outlook, Range, Ranges, Usual, comp
 from ..contents.outcomes.scalars import Computed, Sizes, holding, of_elements
 from ..contents.outcomes.scattered import free_numbers
 from ..contents.outcomes.singular import no_inverse
-from ..contents.outcomes.trials import BOTH, Truth, is_doubtful, marks_choices, outlook, possible
+from ..contents.outcomes.trials import BOTH, Truth, is_doubtful, is_of_each, marks_choices, outlook, possible
 from ..contents.requirements.indices import NO_DATA, SAME_DATA
 from ..contents.requirements.operands import Refusals, errors_of, refused_by_data, require_elements
 from ..contents.requirements.widths import has_64_bits, require_64_bits
@@ -981,7 +981,8 @@ class Generator:
         if ref is None or has_row(mask) or self._dataless is None:
             self._true_counts.pop(name, None)
             return
-        self._true_counts[name] = mask.numel, is_free or marks_choices(self._dataless, ref)
+        is_any = is_free or is_of_each(self._dataless, ref) or marks_choices(self._dataless, ref)
+        self._true_counts[name] = mask.numel, is_any
 
         def compute(numbers: Sequence[float], sizes: Sizes) -> float:
             return evaluate(mask.numel, sizes.of(symbols(mask.numel))) if numbers[0] else 0

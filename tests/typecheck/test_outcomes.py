@@ -233,6 +233,7 @@ SOMETIMES: list[Callable[[Tensor], Any]] = [
     lambda x: holds(x[x > 0].sum() > 5, x),
     lambda x: holds(x[x.sigmoid() > 0.5].shape[0] < x.shape[0], x),
     lambda x: holds(x[torch.rand_like(x) < 0.5].shape[0] < x.shape[0], x),
+    lambda x: holds(x[(x >= 0) & (x < 1)].shape[0] == 1, x),
 ]
 """Programs that run for some data, and fail for others."""
 
@@ -343,3 +344,10 @@ def test_nan_is_no_number_of_results_and_differs_from_itself(target: Callable[..
     report = check(target, "x: float32[n]", replay=False)
     assert "internal-error" not in [f.code for f in report.findings], report.to_text()
     assert report.verdict == "unknown" and not report.accepts.certain.holds(n=2), report.to_text()
+
+
+def test_each_element_of_a_mask_may_be_true_where_each_is_made_of_its_own_data() -> None:
+    """The classes of an adaptive softmax are found by masks, and the rows of all of them are counted."""
+    inputs = ["input_: float32[n, 4]", "target_: int64[n]"]
+    report = check(nn.AdaptiveLogSoftmaxWithLoss(4, 9, cutoffs=[2, 5]), inputs, replay=False)
+    assert report.verdict == "proved" and report.accepts.exact, report.to_text()

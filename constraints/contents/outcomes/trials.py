@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 from ...ir.language import Cases, Tensor
 from ...terms.dims import evaluate, symbols
 from ...terms.formula import Formula, all_of, any_of, free_symbols, holds, negate
-from ..laws.masks import COMPARISONS
+from ..laws.masks import COMPARISONS, CONNECTIVES
 from .constancy import Made
 from .data import CHOOSING, DEPTH, FOLLOWED, Datum, Parts, chosen, data_of, is_related, parts_of
 from .dataless import RANDOM, SAMPLING, WITHOUT_NAN, Dataless, less
@@ -22,6 +22,7 @@ from .fixed import LAWS, outcomes
 from .freedom import drawn_numbers, is_free
 from .ranges import OPEN, Outlook, Usual
 from .scalars import Sizes
+from .scattered import COPIES, INJECTIVE, free_numbers
 from .tried import NoSize, ProgramAt, TriedNumbers
 
 NUMBERS: Final = (1, 0, -1, 2, 0.5, -3, 7, 0.25)
@@ -40,6 +41,10 @@ COUNTING: Final = frozenset(
     """.split()
 )
 """Operators that count the true elements of a mask, or keep such numbers."""
+BY_PLACE: Final = frozenset(
+    (*COMPARISONS, *CONNECTIVES, *INJECTIVE, *COPIES, "abs", "logical_not", "bitwise_not")
+)
+"""Operators whose results depend on the element at the same place alone."""
 PARTS: Final = frozenset("getitem select sum any".split())
 """Operators that give a part of a mask, or tell of each part."""
 BOTH: Final = frozenset((True, False))
@@ -99,6 +104,31 @@ def marks_choices(program: Dataless, ref: int) -> bool:
         is_part |= made.op in PARTS
         ref = sources[0]
     return False
+
+
+def is_of_each(program: Dataless, ref: int) -> bool:
+    """Returns whether each element of a mask is computed from the numbers of the data at its own place alone,
+    which are independent of those at the others.
+    """
+    shape = getattr(program.value(ref), "shape", None)
+    seen, last = {ref}, [ref]
+    for _ in range(DEPTH):
+        made = [back for back in last if not free_numbers(program, back)]
+        if any(getattr(program.value(back), "shape", None) != shape for back in last):
+            return False
+        if any(program.is_overwritten(back) or not _is_by_place(program, back) for back in made):
+            return False
+        sources = (source for back in made for source in program.sources(back))
+        last = [*dict.fromkeys(source for source in sources if source not in seen)]
+        seen.update(last)
+        if not last:
+            return True
+    return False
+
+
+def _is_by_place(program: Dataless, ref: int) -> bool:
+    made = program.made(ref)
+    return made is not None and made.op in BY_PLACE
 
 
 def possible(
