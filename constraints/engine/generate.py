@@ -1038,11 +1038,8 @@ class Generator:
         found = self.outlook(ref) if mask.dtype == "bool" else self.outlook_of("ne", ref, 0)
         is_open = found.possible == BOTH or (not found.possible and marks_choices(program, ref))
         doubted = any_of(found.usual) if is_open else True
-        if self.certain(negate(doubted)):
-            return
-        name = "".join(symbols(count))
-        self._choices.pop(name, None)  # what is asked of all choices speaks of sizes, not of the number
-        self.approximate(SAME_DATA, where=doubted, number=name)
+        if not self.certain(negate(doubted)):
+            self.approximate(SAME_DATA, where=doubted, number="".join(symbols(count)))
 
     def element(self, tensor: Tensor) -> Dim:
         """Returns the only element of a tensor of integers: the value that sizes decide, or a number that the
