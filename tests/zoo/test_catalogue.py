@@ -40,13 +40,13 @@ WAYS = "more ways through the program, or larger formulas, than are looked at in
 UNDECIDED = {
     name: why
     for why, names in {
-        CONTENTS: """
-            hf_tapas hf_encodec x_t5_bias cv_centernet_resnet18_voc pyg_attentive_fp
-            pyg_graph_unet
-        """,
-        LAYOUT: "timm_tiny_vit_5m_224",
+        CONTENTS: "pyg_attentive_fp",
+        LAYOUT: "hf_longformer hf_led",
         DATA: "cv_segnet_cityscapes",
-        WAYS: "cv_simplepose_resnet18_coco cv_superpointnet audio_hdemucs",
+        WAYS: """
+            hf_encodec timm_mvitv2_tiny cv_simplepose_resnet18_coco cv_superpointnet pyg_graph_unet
+            audio_hdemucs
+        """,
     }.items()
     for name in names.split()
 }
