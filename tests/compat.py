@@ -6,9 +6,9 @@ came out into docs/compatibility.md.
 Run by `make compat TORCH=2.14 PYTHON=3.13`. It needs no package. The environment is made in build/compat/
 with the pins of pins.txt, that of torch aside, by the `python3.13` on the PATH. `--index URL` is the index
 that torch is installed from, such as that of its wheels for the CPU; `--torch nightly` takes the newest there
-is. `--again` runs only the tests that failed in the last run of the pair, such as after a mend, and writes
-the row of both runs. Arguments for pytest choose among the tests; their outcome is printed and not written,
-and neither is that of a nightly. The exit code is that of pytest.
+is. `--again` runs only the tests that failed in the last run in this environment, such as after a mend, and
+writes the row of both runs; it runs all tests if there was none. Arguments for pytest choose among the tests;
+their outcome is printed and not written, and neither is that of a nightly. The exit code is that of pytest.
 """
 
 from __future__ import annotations
@@ -152,9 +152,10 @@ def main() -> int:
     arguments, chosen = parser.parse_known_args()
     interpreter = made(arguments.torch, arguments.python, arguments.index)
     folder = interpreter.parent.parent
-    report = folder / "report.xml"
+    report, cache = folder / "report.xml", folder / "cache"
+    again = arguments.again and (cache / "v" / "cache" / "lastfailed").exists()
     tests = ["-q", "-n", "auto", "--dist", "worksteal", "-m", "not slow", f"--junitxml={report}"]
-    tests += ["-o", f"cache_dir={folder / 'cache'}", *(["--last-failed"] if arguments.again else [])]
+    tests += ["-o", f"cache_dir={cache}", *(["--last-failed"] if again else [])]
     path = os.pathsep.join((str(interpreter.parent), os.environ.get("PATH", "")))
     ran = subprocess.run(
         [interpreter, "-m", "pytest", *tests, *chosen], cwd=ROOT, env={**os.environ, "PATH": path}
@@ -162,7 +163,7 @@ def main() -> int:
     if not chosen and report.exists() and arguments.torch != NIGHTLY:
         results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
         pair, found = f"{arguments.torch} {arguments.python}", outcome(report)
-        results[pair] = updated(results[pair], found) if arguments.again else found
+        results[pair] = updated(results[pair], found) if again else found
         RESULTS.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
         PAGE.write_text(page(results))
     return ran.returncode

@@ -132,7 +132,11 @@ def _with_no_rows(recording: Recorder, node: Node, none: bool) -> Iterator[Doubt
 
 
 def _joining_nothing(recording: Recorder, node: Node, none: bool) -> Iterator[Doubt]:
-    """Yields the doubt of a call that joins vectors without elements, which are no rows to `vmap`."""
+    """Yields the doubt of a call that joins vectors without elements, which are no rows to `vmap` before
+    torch 2.15.
+    """
+    if recording.generator.since(2, 15):
+        return
     values = [recording.values[ref.id] for ref in node.refs]
     vectors = [value for value in values if isinstance(value, Tensor) and value.rank == 1]
     if node.op in _JOINING and len(vectors) == len(values):
