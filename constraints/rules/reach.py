@@ -218,6 +218,12 @@ def reducing(named: Named) -> Reach | None:
     return along("dim")(named)
 
 
+def reducing_dims(named: Named) -> Reach | None:
+    """Returns the reach of a reduction over everything that differs where there are no dims to reduce."""
+    found = reducing(named)
+    return None if found is None else replace(found, scalars=found.melts)
+
+
 def by_default(dim: int, then: Callable[[Named], Reach | None]) -> Callable[[Named], Reach | None]:
     """Returns the reach of `then`, with `dim` as the default of the argument `dim`."""
     return lambda named: then({"dim": dim, **named})
@@ -523,6 +529,7 @@ _KINDS: Final[Mapping[str, Callable[[Named], Reach | None]]] = {
     "moving": along("source", "destination"),
     "before_dim": along("dim", gap=1),
     "reducing": reducing,
+    "reducing_dims": reducing_dims,
     "normalized": normalized,
     "padded": padded,
     "flattened": flattened,
@@ -637,7 +644,8 @@ REACH: Final[Mapping[str, Callable[[Named], Reach | None]]] = {
             moving="movedim",
             before_dim="unsqueeze unsqueeze_copy",
             reducing="sum mean prod amax amin max min argmax argmin var std nansum nanmean "
-            "logsumexp median nanmedian var_mean std_mean aminmax",
+            "median nanmedian var_mean std_mean aminmax",
+            reducing_dims="logsumexp",
             normalized="layer_norm rms_norm native_layer_norm _fused_rms_norm",
             padded="pad constant_pad_nd",
             flattened="flatten",
