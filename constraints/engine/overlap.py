@@ -169,6 +169,8 @@ _NUMBERS: Final = frozenset("alpha beta dim nan posinf neginf diagonal decimals"
 """Parameters that torch reads a number from, which an element of a tensor may be, too."""
 _SCALED: Final = frozenset("addcmul addcmul_ addcdiv addcdiv_".split())
 """Operators whose `value` is such a number."""
+_OF_TWO: Final = frozenset("max min".split())
+"""Operators that take a second tensor under the name `dim`."""
 
 
 def refused(op: str, parameter: str, out: bool, place: int = 0) -> Overlap:
@@ -177,7 +179,8 @@ def refused(op: str, parameter: str, out: bool, place: int = 0) -> Overlap:
     """
     if place and op in FIRST_ONLY:
         return Overlap.NOTHING
-    if parameter in _NUMBERS or (parameter == "value" and op in _SCALED):
+    is_number = op in _SCALED if parameter == "value" else parameter in _NUMBERS
+    if is_number and not (parameter == "dim" and op in _OF_TWO):
         return Overlap.NOTHING
     unlisted = _OF_LISTS if op.startswith("_foreach_") and not out else Overlap.UNKNOWN
     rule = (OUT if out else IN_PLACE).get(op, unlisted)

@@ -273,6 +273,10 @@ METHODS: dict[str, Callable[[D.Distribution], Any]] = {
 }
 
 
+OPEN = {"LowRankMultivariateNormal"}
+"""Those that compute a matrix, of which it is not known that it has a Cholesky decomposition."""
+
+
 def ran(target: Callable[[Tensor], Any], b: int, h: int) -> bool | None:
     """Whether it runs with some data; None where the distribution does not have the method."""
     found = False
@@ -307,7 +311,7 @@ def test_distributions_check_their_arguments(name: str) -> None:
                 assert runs, report.to_text()
             if not report.accepts.holds(b=b, h=h) and (report.accepts.exact or report.verdict == "unknown"):
                 assert not runs, report.to_text()
-    assert decided >= 2
+    assert (decided >= 2) == (name not in OPEN)
 
 
 def test_what_some_choice_refuses_refutes_nothing() -> None:
