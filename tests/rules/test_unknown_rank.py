@@ -100,6 +100,7 @@ CALLS = (
     *(call(op, X, dim) for op in "argmax argmin median nanmedian prod".split() for dim in (0, 1, -1)),
     *(call(op, X, dim, keepdim=True) for op in "sum mean amax max median".split() for dim in (0, 1, -1, 2)),
     *(call(op, X) for op in "sum mean amax max min any argmax ravel flatten t T mT".split()),
+    call("logsumexp", X, ()),
     *(call("flatten", X, *dims) for dims in ((1,), (0, 1), (1, 2), (-2,), (1, -2), (2, -2), (-3, 1))),
     *(call("transpose", X, *dims) for dims in ((0, 1), (1, 2), (-1, -2), (0, -1), (1, -1))),
     *(call("permute", X, dims) for dims in ((0,), (1, 0), (0, 2, 1), (0, 1, 3, 2), (-1, 0, 1))),

@@ -222,6 +222,11 @@ def sorted_into_other_rows(z: Tensor) -> None:
     torch.sort(z[1:], 0, out=(z[:-1], torch.empty(0, dtype=torch.long)))
 
 
+def the_larger_of_rows_beside_each_other(z: Tensor) -> None:
+    z = z.clone()
+    torch.max(z[1:] + 1, z[:-1], out=z[1:])
+
+
 def lists_of_parts(z: Tensor) -> None:
     z = z.clone()
     torch._foreach_add_([z, z[:1]], 1.0)
@@ -344,11 +349,13 @@ def copied_turned(z: Tensor) -> None:
         behind_a_slice,
         from_an_offset,
         cut_from_an_expanded_tensor,
+
         cut_to_its_first_row,
         summed_into_itself,
         averaged_into_an_expanded_tensor,
         summed_into_an_expanded_tensor,
         sorted_into_other_rows,
+        the_larger_of_rows_beside_each_other,
         lists_of_parts,
         lists_of_expanded_tensors,
         multiplied_with_itself,
