@@ -332,3 +332,20 @@ def test_places_count_from_either_end(target: Callable[[Tensor, Tensor], Any]) -
     for q, r in product((0, 1, 2, 3, 4, 5, 6, 9, 10, 17), repeat=2):
         there = runs(lambda x: target(x, torch.zeros(r)), q)  # noqa: B023
         assert report.accepts.holds(q=q, r=r) == there, (q, r, report.to_text())
+
+
+@pytest.mark.parametrize("order", [
+    lambda x: arange(n(x)), lambda x: arange(n(x)).flip(0), lambda x: arange(n(x)) * 0, lambda x: x.argsort(),
+])  # fmt: skip
+def test_a_sorter_is_read_as_a_whole(order: Callable[[Tensor], Tensor]) -> None:
+    """Where a number lies among boundaries in another order is no matter of one place of the order."""
+
+    def target(x: Tensor) -> Tensor:
+        return torch.zeros(3, 2)[torch.searchsorted(arange(n(x)), 2, sorter=order(x))]
+
+    of_data = check(lambda x: torch.searchsorted(x, -7.5, sorter=order(x)), "x: float32[20]")
+    assert [finding for finding in of_data.findings if "failed" in finding.message] == []
+    report = check(target, "x: float32[n]")
+    for size in range(1, 9):
+        if report.accepts.certain.holds(n=size):
+            target(torch.zeros(size))

@@ -227,8 +227,9 @@ def bucket(call: NamedCall) -> Elements | Pieces:
 
     For rising boundaries `start + step*j`, x exceeds ceil((x - start) / step), or, with `right`, one more
     than the floor. Arbitrary numbers of the user's may exceed none and all, unless the boundaries
-    are the user's, too.
+    are the user's, too. In the order of a `sorter` they may rise or not.
     """
+    is_sorted = call.named.get("sorter") is None
     boundaries = call.named.get("boundaries", call.named.get("sorted_sequence"))
     if not isinstance(boundaries, Tensor) or not boundaries.shape:
         return UNTRACKED
@@ -236,7 +237,9 @@ def bucket(call: NamedCall) -> Elements | Pieces:
     value = call.named.get("input")
     pieces = pieces_of(of(value), value.shape) if isinstance(value, Tensor) else of_number(value)
     match boundaries.elements:
-        case Affine(start, ((-1, step),)) if step > 0 and pieces is not None and not is_rounded(pieces):
+        case Affine(start, ((-1, step),)) if (
+            is_sorted and step > 0 and pieces is not None and not is_rounded(pieces)
+        ):
 
             def beyond(piece: Piece) -> Piece | None:
                 if piece.over != 1:
@@ -248,7 +251,7 @@ def bucket(call: NamedCall) -> Elements | Pieces:
             if (found := mapped(pieces, beyond)) is not None and boundaries.rank == 1:
                 return found
     free = isinstance(value, Tensor) and call.is_free(value) and not is_data(boundaries)
-    return Span(0, size, attained=free, by_data=True)
+    return Span(0, size, attained=free and is_sorted, by_data=True)
 
 
 def product_of(call: NamedCall) -> Elements | Pieces:

@@ -359,7 +359,12 @@ def _by_element(call: PlacedCall, place: Place) -> Tensor | None:
 
 
 WHOLE_OPERANDS: Final = frozenset(
-    {("bucketize", "boundaries"), ("searchsorted", "sorted_sequence"), ("type_as", "other")}
+    {
+        ("bucketize", "boundaries"),
+        ("searchsorted", "sorted_sequence"),
+        ("searchsorted", "sorter"),
+        ("type_as", "other"),
+    }
 )
 """Operands whose elements all count, or none of whose elements counts: one element does not represent them.
 """
