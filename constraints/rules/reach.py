@@ -219,7 +219,7 @@ def reducing(named: Named) -> Reach | None:
 
 
 def reducing_dims(named: Named) -> Reach | None:
-    """Returns the reach of a reduction over everything that differs where there are no dims to reduce."""
+    """Returns the reach of a reduction that treats a tensor without dims differently from one with some."""
     found = reducing(named)
     return None if found is None else replace(found, scalars=found.melts)
 

@@ -349,7 +349,6 @@ def copied_turned(z: Tensor) -> None:
         behind_a_slice,
         from_an_offset,
         cut_from_an_expanded_tensor,
-
         cut_to_its_first_row,
         summed_into_itself,
         averaged_into_an_expanded_tensor,
