@@ -67,6 +67,8 @@ def index_add(
 ) -> Tensor:
     """`[*a, n, *z], [k], [*a, k, *z] -> [*a, n, *z]`; nothing is added to nothing, whatever the indices"""
     result = _added(c, input, dim, index, source)
+    if input.rank == 1:
+        reachable(c, input.shape[0], eq(as_vector(index.shape)[0], 0), error=IndexError)
     c.unchecked(any_of((empty(c, input.shape), empty(c, source.shape))))
     return result
 
@@ -82,8 +84,6 @@ def _added(c: Context, input: Tensor, dim: int, index: Tensor, source: Tensor) -
     c.require(eq(as_vector(source.shape)[at], count), reason, RuntimeError if source.shape else IndexError)
     pairs = enumerate(zip(source.shape, input.shape, strict=True))
     c.require(all_of(eq(m, n) for i, (m, n) in pairs if i != at), reason)
-    if input.rank == 1:
-        reachable(c, input.shape[0], eq(count, 0), error=IndexError)
     return Tensor(input.shape, input.dtype)
 
 
@@ -95,6 +95,8 @@ def index_reduce(
         c.refuse(f"index_reduce does not know the reduction {reduce!r}")
     result = _added(c, input, dim, index, source)
     size, count = as_vector(input.shape)[axis(c, dim, input.rank)], as_vector(index.shape)[0]
+    if not include_self:  # the first value is written at each index, wherever there is one
+        reachable(c, size, empty(c, source.shape))
     reachable(c, size, eq(count, 0), error=IndexError)
     return result
 

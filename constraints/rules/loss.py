@@ -543,14 +543,18 @@ def ctc_loss_forward(
 
 
 def _scores(c: Context, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """[n, d], [k, d], [k] -> [n, k], where k is not 0 unless n is"""
+    """[n, d], [k, d], [k] -> [n, k]"""
     scores = linear(c, input, weight, bias)
     if bias is not None:
         fits = eq(bias.numel, weight.shape[0])
         c.require(fits, f"the bias has {bias.numel} numbers for {weight.shape[0]} classes")
+    return scores
+
+
+def _some_class(c: Context, scores: Tensor) -> None:
+    """A largest score is of one class or more, unless there are no samples."""
     some = any_of((ge(scores.shape[-1], 1), eq(scores.shape[0], 0)))
     c.require(some, "a cross entropy is of one class or more", IndexError)
-    return scores
 
 
 def linear_cross_entropy_chunked(
@@ -581,8 +585,15 @@ def linear_cross_entropy_each(
     apply_law(c, FLOATING, scores.dtype, "cross_entropy")
     _int64(c, target, "cross_entropy")
     count = scores.shape[0]
-    fits = target.rank == 1 and ge(target.shape[0], count)
-    c.require(fits, f"cross_entropy takes a class for each of {count} samples, not {target}")
+    told = f"cross_entropy takes a class for each of {count} samples, not {target}"
+    if target.rank != 1:
+        c.refuse(told)
+    fits = ge(target.shape[0], count)
+    # The classes of the first chunk are taken from the target before its scores are looked at.
+    chunk = isinstance(batch_chunk_size, int | Term) and ge(target.shape[0], batch_chunk_size)
+    c.require(any_of((fits, chunk)), told)
+    _some_class(c, scores)
+    c.require(fits, told)
     if weight is not None:
         c.require(weight.rank == 1, f"cross_entropy takes a vector of weights, not {weight}")
     return Tensor((count,), scores.dtype)

@@ -115,9 +115,11 @@ def batch_norm(
         told = f"batch_norm in training needs more than one value per channel, and {input} has one"
         c.require(ne(count, 1), told, ValueError if input.shape else IndexError)
     empty, vectors = is_empty(c, input.shape), (running_mean, running_var, weight, bias)
-    if input.rank < 2:  # the sizes of vectors are compared first
-        error = IndexError if all(vector is None for vector in vectors) else RuntimeError
-        c.require(empty, f"batch_norm takes an input of rank 2 or more, not {input}", error)
+    if input.rank < 2:  # the vectors are compared first, with the 0 channels that it is said to have
+        told = f"batch_norm takes an input of rank 2 or more, not {input}"
+        none = all_of(eq(vector.numel, 0) for vector in vectors if vector is not None)
+        c.require(any_of((empty, none)), told)
+        c.require(empty, told, IndexError)
     dtype = _dtype(c, input, "batch_norm", weight, bias, running_mean, running_var)
     given = running_mean is not None, running_var is not None
     if not training and sum(given) < 2:

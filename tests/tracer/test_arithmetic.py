@@ -215,7 +215,12 @@ ARGUMENTS = (
         "slice(x, 0, 1, None, None)", "gather(x, 0, [0])", "embedding(x, [0])", "sum.dim_IntList(x, 'a')",
         "sum(x, 0)", "sum(x, [n - 2])", "select(x, 0, torch.tensor(1))", "full([n, 2], 1.0)", "unbind(x)",
         "where.self(x > 0, x, 1.0)", "pow(2, x)", "expand(x[None], [n, -1, -1])", "stack(list(x))",
+        "sum(x, 1)", "sum(x, True)", "sum(x, 1.0)", "sum.dim_IntList(x, 1)", "permute(x, 1)", "roll(x, 2)",
+        "roll(x, [2], n - 2)", "max_pool2d(x[None], 2)", "max_pool2d(x[None], n)", "avg_pool2d(x[None], 2.0)",
+        "conv1d(x[None], x.new_zeros(4, 3, 2), None, 1)", "layer_norm(x, x.shape[1])", "tensor_split(x, 2)",
+        "_foreach_pow([x, x.t()], 2)", "randint(2, n + 3, ())", "randint(2, n + 3)", "to(x, 6)",
     )),
+    "torch.eye(0, dtype=torch.float8_e4m3fn)",
 )  # fmt: skip
 """Calls with arguments of other types than most programs pass."""
 

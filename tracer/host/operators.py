@@ -72,26 +72,48 @@ def _overloads(operator: Any) -> list[Any]:
 
 
 def _misfit(schema: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str | None:
-    """Returns torch's message where a schema does not take values of these types.
+    """Returns torch's message where a schema does not take values of these types, and `READ_AS_TYPE` where it
+    takes a number for a dtype, a layout or a memory format.
 
-    Some operators take numbers for tensors, which the check of a schema alone does not know.
+    Some operators take numbers for tensors, and a list of integers of a declared length (but none of symbolic
+    integers) may be given as one number: the check of a schema alone knows neither.
     """
-    if torch._C._should_allow_numbers_as_tensors(schema.name.removeprefix("aten::")):
-        of_tensors = {i for i, a in enumerate(schema.arguments) if str(a.type) == "Tensor"}
-        named = {schema.arguments[i].name for i in of_tensors}
-        args = tuple([_NUMBER if i in of_tensors and _is_number(v) else v for i, v in enumerate(args)])
-        kwargs = {k: _NUMBER if k in named and _is_number(v) else v for k, v in kwargs.items()}
+    takes_numbers = torch._C._should_allow_numbers_as_tensors(schema.name.removeprefix("aten::"))
+    positional = [a.name for a in schema.arguments if not a.kwarg_only]
+    given = dict(zip(positional, args, strict=False)) | dict(kwargs)
+    numbers_given = [a for a in schema.arguments if _is_number(given.get(a.name))]
+    for argument in numbers_given:
+        if takes_numbers and str(argument.type) == "Tensor":
+            given[argument.name] = _NUMBER
+        elif argument.N is not None and "IntType" in _kinds(argument.real_type):
+            given[argument.name] = [given[argument.name]]
+    listed = [given[name] for name in positional[: len(args)]]
     try:
-        torch._C._check_schema_allow_fake_script_object(schema, *args, **kwargs)
+        torch._C._check_schema_allow_fake_script_object(
+            schema, *listed, *args[len(listed) :], **{name: given[name] for name in kwargs}
+        )
     except RuntimeError as error:
         return str(error).partition("\nDeclaration")[0]
-    return None
+    return READ_AS_TYPE if any(str(a.real_type) in _KINDS for a in numbers_given) else None
+
+
+def _kinds(declared: Any) -> tuple[str, ...]:
+    """Returns the kinds of a type and of what it is made of: those of `int[2]?` are an optional type, a list
+    type and `IntType`.
+    """
+    kind: str = declared.kind()
+    return (kind, *(_kinds(declared.getElementType()) if kind in ("OptionalType", "ListType") else ()))
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, numbers.Number)
 
 
+READ_AS_TYPE: Final = "a number is read as a dtype, a layout or a memory format"
+"""What stands for a message where torch reads a number as what it may not be."""
+_KINDS: Final = frozenset(
+    "ScalarType Layout MemoryFormat Optional[ScalarType] Optional[Layout] Optional[MemoryFormat]".split()
+)
 _NUMBER: Final = torch.zeros(())
 """A tensor in place of a number."""
 

@@ -31,6 +31,7 @@ from ..bytecode.origins import caller, here
 from ..bytecode.spread import Spread
 from ..host.interpreter import shows_warnings
 from ..host.operators import (
+    READ_AS_TYPE,
     OpOverload,
     OpOverloadPacket,
     declared_results,
@@ -168,14 +169,15 @@ class Operators(WritingRun):
     def _require_types(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Requires that an operator which the program calls by its name has a schema for such arguments.
 
-        torch reads a number in place of a list from memory that may hold anything, and a tensor in place of
-        a number by its element.
+        torch reads a tensor in place of a number by its element, and a number in place of a dtype from memory
+        that may hold anything.
         """
         given = tuple(map(_of_its_type, args)), {k: _of_its_type(v) for k, v in kwargs.items()}
-        *problems, last = misfits(func, *given)
-        for problem in (*problems, last):
-            if problem and (_NO_LIST if last is None else _DOUBTFUL).search(problem):
-                self.give_up(f"an argument of another type than the operator declares: {problem}")
+        problems = misfits(func, *given)
+        last = problems[-1]
+        doubtful = [p for p in problems if p and (p == READ_AS_TYPE or last and _BY_ELEMENT.search(p))]
+        if doubtful:
+            self.give_up(f"an argument of another type than the operator declares: {doubtful[0]}")
         if last is not None:
             self.require(False, last, RuntimeError)
 
@@ -570,10 +572,8 @@ def _of_its_type(value: Any) -> Any:
 
 _TENSOR: Final = torch.zeros(1)
 """A tensor in the place of one of the program's."""
-_NO_LIST: Final = re.compile(r"type 'List\[[^']*' for argument '\w+' but instead found type 'int'")
-"""A message about a number in place of a list."""
-_DOUBTFUL: Final = re.compile(_NO_LIST.pattern + r"|type '(?!\S*Tensor)[^']*' for argument[^$]*tensor\(")
-"""Messages about a number in place of a list, and about tensors in place of numbers."""
+_BY_ELEMENT: Final = re.compile(r"type '(?!\S*Tensor)[^']*' for argument[^$]*tensor\(")
+"""Messages about tensors in place of numbers."""
 
 
 def _referred(values: tuple[Value, ...], ids: Mapping[int, Ref]) -> Iterator[tuple[Tensor, int]]:

@@ -21,6 +21,11 @@ _STRIDED = torch.strided
 _LARGE: Final = 1 << 20
 """Of larger tensors it is not looked whether their elements are finite."""
 _INTEGRAL = frozenset({torch.int8, torch.int16, torch.int32, torch.int64})
+_COMPARED: Final = _INTEGRAL | {
+    torch.bool, torch.uint8, torch.uint16, torch.uint32, torch.uint64, torch.float16, torch.bfloat16,
+    torch.float32, torch.float64, torch.complex32, torch.complex64, torch.complex128,
+}  # fmt: skip
+"""The dtypes of which torch tells whether elements are finite: not those of 8 bits and less."""
 
 
 @functools.cache
@@ -70,6 +75,8 @@ def contents_of(tensor: torch.Tensor) -> Contents:
     if isinstance(tensor, torch.nn.Parameter):
         return "data"
     if tensor.layout is not _STRIDED or is_fake(tensor) or tensor.numel() > _LARGE:
+        return "given"
+    if tensor.dtype not in _COMPARED:
         return "given"
     with overrides_off():
         return "finite" if bool(tensor.isfinite().all()) else "given"

@@ -61,7 +61,9 @@ def no_inverse(program: Dataless, is_identity: Callable[[int], bool], op: str, r
     """Returns sizes at which an operator may refuse a matrix, by its reference, whatever the data."""
     if op == "_linalg_check_errors":  # of the numbers that `linalg_inv_ex` returns beside the inverse
         made = program.made(ref)
-        if made is None or not made.op.endswith("_ex"):
+        if made is None:  # the data of an input may be zeros
+            return program.of_elements(ref) if free_numbers(program, ref) == "all" else True
+        if not made.op.endswith("_ex"):
             return True
         op, ref = made.op.removesuffix("_ex"), operands_of(made)[0]
     value = program.value(ref)
