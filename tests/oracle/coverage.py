@@ -1,7 +1,8 @@
 """docs/coverage.md: a page that is made of figures, and the figures of a whole run of the oracle.
 
-The figures of a run stand in docs/data/oracle.json, those of the zoo of models, where there are any, in
-docs/data/zoo.json. `python tests/oracle/coverage.py` writes the page anew from them and from today's rules,
+The figures of a run stand in docs/data/oracle.json, those of runs on other releases of torch in
+docs/data/oracle-releases.json, and those of the zoo of models, where there are any, in docs/data/zoo.json.
+`python tests/oracle/coverage.py` writes the page anew from them and from today's rules,
 `python tests/oracle/coverage.py build/zoo.json` from a new run of the zoo.
 """
 
@@ -35,6 +36,7 @@ from anyshape.constraints.rules import default_rules
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE, FIGURES, ZOO = DOCS / "coverage.md", DOCS / "data" / "oracle.json", DOCS / "data" / "zoo.json"
+RELEASES, PINS = DOCS / "data" / "oracle-releases.json", DOCS.parent / "pins.txt"
 
 
 @cache
@@ -78,6 +80,22 @@ def _figures_of(row: Row) -> dict[str, Any]:
     return {**totals([row]), "remarks": dict(sorted(kinds.items())), "forms": dict(sorted(row.forms.items()))}
 
 
+def beside(made: dict[str, Any], pinned: dict[str, Any]) -> dict[str, Any]:
+    """The figures of a run on another release than the pinned one: the totals, the entries that only one of
+    both has, and those whose remarks are of other kinds, with the kinds of the pinned release first.
+    """
+    here, there = made["entries"], pinned["entries"]
+    kinds = {e: [sorted(run[e]["remarks"]) for run in (there, here)] for e in here if e in there}
+    return {
+        "entries": len(here),
+        "exact": sum(1 for row in here.values() if row["points"] and not row["remarks"]),
+        **{name: sum(row[name] for row in here.values()) for name in ("samples", "points", "agreed")},
+        "only here": [entry for entry in here if entry not in there],
+        "only there": [entry for entry in there if entry not in here],
+        "differ": {entry: both for entry, both in kinds.items() if both[0] != both[1]},
+    }
+
+
 def text_of(made: dict[str, Any]) -> str:
     """JSON with a line for each entry, so that a change of one is a change of one line."""
 
@@ -92,9 +110,12 @@ def text_of(made: dict[str, Any]) -> str:
 # ---- the page
 
 
-def page(made: dict[str, Any], zoo: dict[str, Any] | None = None) -> str:
+def page(
+    made: dict[str, Any], zoo: dict[str, Any] | None = None, releases: dict[str, Any] | None = None
+) -> str:
     """The page as text. Nothing but the figures, the rules and the tables of exemptions goes into it."""
     parts = [_head(made), _families(), _left_out(), _unruled(), _exempt(), _core(made)]
+    parts += [_releases(made, releases)] if releases else []
     return "\n".join(part for part in (*parts, _zoo(zoo) if zoo else "") if part)
 
 
@@ -235,6 +256,46 @@ def _core(made: dict[str, Any]) -> str:
     return "\n".join(f"{what}: {', '.join(names)}.\n" for what, names in told.items() if names)
 
 
+def _releases(made: dict[str, Any], releases: dict[str, Any]) -> str:
+    def row(release: str, found: dict[str, Any]) -> str:
+        counts = (found[name] for name in ("entries", "exact", "samples", "points", "agreed"))
+        return f"| {release} | " + " | ".join(f"{n:,}" for n in counts) + " |"
+
+    def told(kinds: list[str]) -> str:
+        return ", ".join(kinds) or "exact"
+
+    def names(entries: Iterable[str]) -> str:
+        return " ".join(f"`{entry}`" for entry in entries)
+
+    rows = [row(made["torch"], beside(made, made)), *(row(*pair) for pair in sorted(releases.items()))]
+    differ = [
+        f"| {release} | `{entry}` | {told(there)} | {told(here)} |"
+        for release, found in sorted(releases.items())
+        for entry, (there, here) in found["differ"].items()
+    ]
+    only = [
+        f"* Entries that torch {one} has and torch {other} has not: {names(found[key])}.\n"
+        for release, found in sorted(releases.items())
+        for key, one, other in (("only here", release, made["torch"]), ("only there", made["torch"], release))
+        if found[key]
+    ]
+    return f"""## Other releases of torch
+
+The same comparison with the oldest and the newest release that are supported.
+
+| torch | entries | exact in every point | samples | points | points in agreement |
+| --- | --- | --- | --- | --- | --- |
+{chr(10).join(rows)}
+
+The entries that differ in what is not exact:
+
+| torch | entry | with {made["torch"]} | with this release |
+| --- | --- | --- | --- |
+{chr(10).join(differ)}
+
+{"".join(only)}"""
+
+
 def zoo_figures(run: dict[str, Any]) -> dict[str, Any]:
     """A run of benchmarks/zoo.py in short: of its rows those that are not exact, judged wrongly, or fail."""
     reasons: dict[str, dict[str, str]] = {}
@@ -305,8 +366,12 @@ def read(path: Path) -> dict[str, Any] | None:
 
 def write(rows: Iterable[Row]) -> None:
     """The figures of a whole run, and the page."""
-    FIGURES.parent.mkdir(exist_ok=True)
-    FIGURES.write_text(text_of(figures(list(rows))))
+    made = figures(list(rows))
+    if f"torch=={made['torch']}" in PINS.read_text().splitlines():
+        FIGURES.write_text(text_of(made))
+    else:
+        releases = {**(read(RELEASES) or {}), made["torch"]: beside(made, read(FIGURES) or made)}
+        RELEASES.write_text(json.dumps(dict(sorted(releases.items())), indent=1) + "\n")
     write_page()
 
 
@@ -314,7 +379,7 @@ def write_page() -> None:
     made = read(FIGURES)
     if made is None:
         sys.exit(f"there are no figures in {FIGURES}: `make coverage` makes them")
-    PAGE.write_text(page(made, read(ZOO)))
+    PAGE.write_text(page(made, read(ZOO), read(RELEASES)))
 
 
 if __name__ == "__main__":

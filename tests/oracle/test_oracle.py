@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,7 +27,6 @@ from anyshape.constraints.rules import default_rules
 from anyshape.constraints.terms.dims import Term
 from anyshape.constraints.terms.formula import divides
 
-PINS = Path(__file__).parents[2] / "pins.txt"
 JUDGED = [name for name in entries() if name not in LEFT_OUT]
 JOBS = os.cpu_count() or 1
 
@@ -277,14 +275,14 @@ of_figures = pytest.mark.skipif(
 
 
 def test_figures_are_those_of_the_pinned_torch() -> None:
-    assert f"torch=={FIGURED}" in PINS.read_text().splitlines(), "make coverage"
+    assert f"torch=={FIGURED}" in coverage.PINS.read_text().splitlines(), "make coverage"
 
 
 @of_figures
 def test_page_is_that_of_its_figures() -> None:
     made = coverage.read(coverage.FIGURES)
     assert made is not None
-    expected = coverage.page(made, coverage.read(coverage.ZOO))
+    expected = coverage.page(made, coverage.read(coverage.ZOO), coverage.read(coverage.RELEASES))
     assert coverage.PAGE.read_text() == expected, "write it anew: python tests/oracle/coverage.py"
     assert coverage.text_of(made) == coverage.FIGURES.read_text()
 
@@ -303,4 +301,16 @@ def test_every_figure_of_the_page_comes_from_the_figures() -> None:
     assert made is not None
     entry = next(row for row in made["entries"].values() if row["points"])
     entry["points"] += 1_000_000
-    assert coverage.page(made, coverage.read(coverage.ZOO)) != coverage.PAGE.read_text()
+    others = coverage.read(coverage.ZOO), coverage.read(coverage.RELEASES)
+    assert coverage.page(made, *others) != coverage.PAGE.read_text()
+
+
+def test_the_figures_of_another_release_are_what_differs() -> None:
+    row = {"samples": 2, "points": 5, "agreed": 5, "remarks": {}}
+    worse = {**row, "agreed": 4, "remarks": {"accepts": 1}}
+    pinned = {"torch": "1", "entries": {"a": row, "b": row, "old": row, "same": worse}}
+    made = {"torch": "2", "entries": {"a": worse, "b": row, "new": row, "same": {**worse, "samples": 3}}}
+    assert coverage.beside(made, pinned) == {
+        "entries": 4, "exact": 2, "samples": 9, "points": 20, "agreed": 18,
+        "only here": ["new"], "only there": ["old"], "differ": {"a": [[], ["accepts"]]},
+    }  # fmt: skip

@@ -175,9 +175,9 @@ class Operators(WritingRun):
         given = tuple(map(_of_its_type, args)), {k: _of_its_type(v) for k, v in kwargs.items()}
         problems = misfits(func, *given)
         last = problems[-1]
-        doubtful = [p for p in problems if p and (p == READ_AS_TYPE or last and _BY_ELEMENT.search(p))]
-        if doubtful:
-            self.give_up(f"an argument of another type than the operator declares: {doubtful[0]}")
+        for problem in problems:
+            if problem and (problem == READ_AS_TYPE or (last and _BY_ELEMENT.search(problem))):
+                self.give_up(f"an argument of another type than the operator declares: {problem}")
         if last is not None:
             self.require(False, last, RuntimeError)
 
