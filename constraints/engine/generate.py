@@ -430,9 +430,9 @@ class Generator:
     """The same facts, as a key to cached answers."""
     _learnt: list[Formula] = field(default_factory=list)
     _choices: dict[str, Choice | Sought] = field(default_factory=dict)
+    """Numbers that the data choose from known values, by name."""
     computed_numbers: dict[str, Computed] = field(default_factory=dict)
     """How numbers that the data decide, about which no more is known, are computed from elements."""
-    """Numbers that the data choose from known values, by name."""
     _free_counts: dict[str, Dim] = field(default_factory=dict)
     """The number of elements of each mask whose elements the user may choose, by the name of the number of
     its true elements.
