@@ -85,6 +85,7 @@ EXEMPTIONS = (
     Exemption("nn_functional_pad_circular", "approximate", CROPPED, "a circle that is cropped"),
     Exemption("nn.Transformer*", "approximate", MASKS, "be viewed as"),
     Exemption("nn.Transformer*", "approximate", EITHER_MASK, "may have one outcome"),
+    Exemption("pca_lowrank", "approximate", NO_DATA, "there are no data"),
     Exemption("pca_lowrank", "approximate", "the mean of no rows is NaN", "may be given NaN"),
     Exemption("prims", "approximate", STORAGE, "as_strided"),
     Exemption("svd_lowrank", "approximate", NO_DATA, "there are no data"),
