@@ -22,7 +22,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from ..constraints.contents.requirements.indices import SAME_DATA
 from ..constraints.ir.language import Constraint, Fact, Note
 from ..constraints.ir.program import Origin
-from ..constraints.ir.system import Answer, Condition, Domain, End, Path, System, premise
+from ..constraints.ir.system import Answer, Condition, Domain, End, Path, System, in_order, premise
 from ..constraints.terms.formula import Formula, all_of, any_of, conjuncts, free_symbols, implies, le, negate
 from ..constraints.terms.parts import rank
 from ..constraints.terms.rows import is_possible, is_rank
@@ -322,15 +322,13 @@ class _PathReading:
     def _read(self, index: int, path: Path) -> None:
         known = self._judge.known(self._domain.assumptions).copy()
         walk = _PathPosition(index, path, known, self._may_refuse(path))
-        conditions = [*sorted(path.conditions, key=lambda c: c.after)]
-        for position, constraint in enumerate(path.constraints):
-            while conditions and conditions[0].after <= position:
-                walk.enter(conditions.pop(0))
-            if walk.known.contradictory:
+        for _, step in in_order(path.conditions, enumerate(path.constraints)):
+            if isinstance(step, Condition):
+                walk.enter(step)
+            elif walk.known.contradictory:
                 return
-            self._constraint(walk, constraint)
-        for condition in conditions:
-            walk.enter(condition)
+            else:
+                self._constraint(walk, step)
         if walk.known.contradictory:
             return
         self._end(walk)

@@ -17,6 +17,7 @@ long.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -188,14 +189,16 @@ def _steps(path: Path) -> Iterator[PathStep]:
 
     What is known of a size that data decide is taken before the first requirement that comes after it.
     """
-    facts = [PathStep("taken", known, f"what is known of {name}", Origin()) for name, known in path.unbacked]
-    conditions = [*sorted((c for c in path.conditions if c.formula is not None), key=lambda c: c.after)]
+    facts = deque(
+        PathStep("taken", known, f"what is known of {name}", Origin()) for name, known in path.unbacked
+    )
+    conditions = deque(sorted((c for c in path.conditions if c.formula is not None), key=lambda c: c.after))
     for position, constraint in enumerate(path.constraints):
         left = 0 if constraint.decided is None else max(0, len(path.unbacked) - constraint.decided)
         while len(facts) > left:
-            yield facts.pop(0)
+            yield facts.popleft()
         while conditions and conditions[0].after <= position:
-            yield _branch(conditions.pop(0))
+            yield _branch(conditions.popleft())
         if constraint.kind == "model":
             nodes = path.program.nodes
             origin = nodes[constraint.node].origin if 0 <= constraint.node < len(nodes) else Origin()

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from ..constraints.ir.program import Origin
-from ..constraints.ir.system import Condition, Path, System
+from ..constraints.ir.system import Condition, Path, System, in_order
 from ..constraints.terms.dims import LARGEST_FLOAT, Apply, Atom, Dim, Symbol, coefficients
 from ..constraints.terms.formula import And, Compare, Formula, Or, free_symbols, implies, negate
 from .second_opinion import OpinionQuestion, is_linear
@@ -42,15 +42,13 @@ def _lines(system: System) -> Iterator[str]:
     for index, path in enumerate(system.paths):
         yield f"path {index}: {path.end.how}" + (f", {path.end.reason}" if path.end.reason else "")
         yield from (f"  data {name}: {known}" for name, known in path.unbacked)
-        conditions = sorted(path.conditions, key=lambda c: c.after)
-        for place, constraint in enumerate(path.constraints):
-            while conditions and conditions[0].after <= place:
-                yield from _condition(conditions.pop(0))
-            node = path.program.nodes[constraint.node] if constraint.node >= 0 else None
-            where = f"{node.op}, {node.origin}" if node else constraint.kind
-            yield f"  require {constraint.formula}  # {constraint.reason}; {where}"
-        for condition in conditions:
-            yield from _condition(condition)
+        for _, step in in_order(path.conditions, enumerate(path.constraints)):
+            if isinstance(step, Condition):
+                yield from _condition(step)
+                continue
+            node = path.program.nodes[step.node] if step.node >= 0 else None
+            where = f"{node.op}, {node.origin}" if node else step.kind
+            yield f"  require {step.formula}  # {step.reason}; {where}"
         yield from (f"  {note.code}  # {note.reason}" for note in path.notes)
     if system.incomplete:
         yield f"incomplete: {system.incomplete}"

@@ -917,7 +917,7 @@ class Generator:
         ref = self.contents.name_of(tensor)
         return ref is None or self._dataless is None or free_numbers(self._dataless, ref) is not None
 
-    def is_nan(self, tensor: Tensor) -> Formula:
+    def may_be_nan(self, tensor: Tensor) -> Formula:
         self._asked = True
         ref = self.contents.name_of(tensor)
         if ref is None or self._dataless is None:

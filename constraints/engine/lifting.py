@@ -845,7 +845,7 @@ class _Scout(Trying):
         self.without_data, self.range_of = g.without_data, g.range_of  # type: ignore[method-assign]
         self.is_identity, self.is_data = g.is_identity, g.is_data  # type: ignore[method-assign]
         self.no_inverse, self.none_between = g.no_inverse, g.none_between  # type: ignore[method-assign]
-        self.is_nan, self.no_index_between = g.is_nan, g.no_index_between  # type: ignore[method-assign]
+        self.may_be_nan, self.no_index_between = g.may_be_nan, g.no_index_between  # type: ignore[method-assign]
         self.may_be_true, self.may_differ = g.may_be_true, g.may_differ  # type: ignore[method-assign]
         self.may_be_alike = g.may_be_alike  # type: ignore[method-assign]
 

@@ -65,5 +65,5 @@ class Trying(Context):
         raise Undecided
 
     fresh = trues = stored = memory_of = at_rest = layouts = _undecided
-    without_data = range_of = is_identity = is_nan = may_be_alike = is_data = _undecided
+    without_data = range_of = is_identity = may_be_nan = may_be_alike = is_data = _undecided
     no_inverse = none_between = no_index_between = may_be_true = may_differ = _undecided

@@ -507,7 +507,7 @@ class Context(Protocol):
         differ for others.
         """
 
-    def is_nan(self, tensor: Tensor) -> Formula:
+    def may_be_nan(self, tensor: Tensor) -> Formula:
         """Returns sizes at which an argument of the call, or what it is made of, may be NaN for all data."""
 
     def is_data(self, dim: Dim) -> bool:

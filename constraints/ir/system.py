@@ -140,6 +140,17 @@ def premise(conditions: Iterable[Condition]) -> Formula:
     return all_of(c.known for c in conditions if not c.forced)
 
 
+def in_order(
+    conditions: Iterable[Condition], constraints: Iterable[tuple[int, Constraint]]
+) -> list[tuple[int, Condition | Constraint]]:
+    """Returns the branches and the requirements of a path, those with their places among all requirements, in
+    the order in which the program comes to them.
+    """
+    steps: list[tuple[int, bool, Condition | Constraint]] = [(c.after, False, c) for c in conditions]
+    steps += [(place, True, constraint) for place, constraint in constraints]
+    return [(place, step) for place, _, step in sorted(steps, key=lambda step: step[:2])]
+
+
 @dataclass(frozen=True, slots=True)
 class End:
     """The end of a path: it returned, the model raised an error of its own, or the recorder had to give up.

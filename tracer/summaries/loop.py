@@ -37,7 +37,7 @@ from typing import Any, NoReturn, TypeVar
 
 from ...constraints.ir.language import Constraint, Dynamic, Tensor
 from ...constraints.ir.program import Iteration, Node, Ref
-from ...constraints.ir.system import Answer
+from ...constraints.ir.system import Answer, Condition, in_order
 from ...constraints.terms.dims import Dim, Term, sym, symbols
 from ...constraints.terms.forall import for_all
 from ...constraints.terms.formula import (
@@ -450,14 +450,13 @@ class Loop(Summarised):
         run.drop_unused(start, mark.position, {*_refs(found)})
         said, conditions = run.said_since(mark)
         run.forget(mark)
-        for place, constraint in said:
-            while conditions and conditions[0].after <= place:
-                run.branch(conditions.pop(0))
+        for place, step in in_order(conditions, said):
+            if isinstance(step, Condition):
+                run.branch(step)
+                continue
             guards = [turn.known for turn in self.turns if turn.after <= place]
-            formula = implies(all_of(guards), constraint.formula)
-            run.require_instead(constraint, self._for_all(formula, constraint))
-        for condition in conditions:
-            run.branch(condition)
+            formula = implies(all_of(guards), step.formula)
+            run.require_instead(step, self._for_all(formula, step))
         end = run.position.nodes
         run.iterations.append(Iteration(self.index, self._first, self._until, start.nodes, end))
 

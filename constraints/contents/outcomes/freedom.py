@@ -100,12 +100,10 @@ def is_free(program: Dataless, ref: int, depth: int = DEEPEST) -> bool:
         return False
     if free_numbers(program, ref, depth) == "all":
         return True
-    if made is None or made.op in RANDOM | SAMPLING or not (operands := operands_of(made)):
+    if made is None or made.op in RANDOM | SAMPLING or not (operands := _read_of(made)):
         return False
     if any(isinstance(given, float) and not isfinite(given) for _, given in made.node.args):
         return False
-    if made.op == "embedding":
-        operands = operands[::-1] if operands[0] == made.ref("input") else operands
     first, *others = operands
 
     def free(one: int) -> bool:
@@ -132,6 +130,15 @@ def is_free(program: Dataless, ref: int, depth: int = DEEPEST) -> bool:
     if made.op in _OF_ALL and made.get("dim") is None and _is_partly_free(program, first, depth - 1):
         return True
     return made.op in _ALIKE and is_whole and made.get("max_norm") is None and free(first)
+
+
+def _read_of(made: Made) -> list[int]:
+    """Returns the operands of a call, by reference, first the one whose elements it passes on: the table of
+    an embedding.
+    """
+    operands = operands_of(made)
+    turned = made.op == "embedding" and operands[:1] == [made.ref("input")]
+    return operands[::-1] if turned else operands
 
 
 def _is_free_sum(program: Dataless, operands: list[int], depth: int) -> bool:
@@ -176,12 +183,10 @@ def _may_be_positive(program: Dataless, ref: int, depth: int) -> bool:
     made = program.made(ref)
     if free_numbers(program, ref, depth) in ("all", "positive") or is_free(program, ref, depth):
         return True
-    if made is not None and depth > 0 and (operands := operands_of(made)):
+    if made is not None and depth > 0 and (operands := _read_of(made)):
         value = program.value(ref)
         if made.op in POSITIVE | _RISING:
             return is_free(program, operands[0], depth - 1)
-        if made.op == "embedding":
-            operands = operands[::-1] if operands[0] == made.ref("input") else operands
         if made.op in _ALIKE - {"min"} and made.place == 0 and isinstance(value, Tensor):
             return not fills(program, made, value) and _may_be_positive(program, operands[0], depth - 1)
     return any(low > 0 and isfinite(high) for low, high in bounds(program, ref))

@@ -272,7 +272,7 @@ def _require_operands(c: Context, op: str, named: Named, result: Any) -> None:
             c.approximate(reason, "accept", all_of((inverts, c.no_inverse(op, matrix))))
     of_numbers = op in OF_NUMBERS or (op.startswith("hist") and not _has_range(named))
     if of_numbers and isinstance(matrix := next(iter(named.values()), None), Tensor):
-        doubted = all_of((_has_elements(c, matrix), c.is_nan(matrix)))
+        doubted = all_of((_has_elements(c, matrix), c.may_be_nan(matrix)))
         c.approximate(f"{op} may be given NaN, whatever the data", "accept", doubted)
     for name in REFUSING.get(op, ()):
         operand = named.get(name)
