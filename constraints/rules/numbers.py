@@ -147,6 +147,13 @@ class Ordered:
         require_number(c, less(low, high, or_equal=True), told, self.error)
 
 
+def _histogram(c: Context, named: Mapping[str, Any]) -> None:
+    """The range of each dimension goes from a number to another that is not less; both are finite."""
+    ends = named.get("range")
+    for pair in zip(ends[::2], ends[1::2], strict=False) if isinstance(ends, tuple) else ():
+        Ordered("min", "max", finite=True)(c, dict(zip(("min", "max"), pair, strict=True)))
+
+
 def _celu(c: Context, named: Mapping[str, Any]) -> None:
     require_number(c, unless(equals(named.get("alpha", 1.0), 0)), "alpha of celu must not be 0")
 
@@ -198,6 +205,9 @@ LIMITS: Final[Mapping[str, Iterable[Limit]]] = {
         ),
     ),
     "geometric": (InRange("p", 0, 1, above=True, below=True),),
+    **dict.fromkeys(
+        "histogram histogramdd _histogramdd_bin_edges _histogramdd_from_bin_cts".split(), (_histogram,)
+    ),
     "histc": (Ordered("min", "max", (0, 0), finite=True),),
     "huber_loss": (InRange("delta", 0, above=True),),
     "log_normal": (InRange("std", 0, above=True),),

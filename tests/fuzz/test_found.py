@@ -23,6 +23,13 @@ FOUND: dict[str, tuple[str, str, Sizes]] = {
     "a float among keys that are numbers": (
         "x[: {1.5: 0, 2.0: 1}.get(len(x) / 2, 2)]", "x: float32[a]", {"a": 4},
     ),
+    "a histogram of a triangle from a diagonal that sizes decide": (
+        "torch.histc(x.tril(len(x) - 1).sum(0), 4, 4 - len(x), min(len(x), 2))",
+        "x: float32[a, b]", {"a": 1, "b": 2},
+    ),
+    "the inverse of a diagonal that sizes move": (
+        "torch.linalg.inv(torch.diag(x[0].abs() + 1, len(x) - 1))", "x: float32[a, b]", {"a": 1, "b": 2},
+    ),
     "a float in a set with a number": ("x[: len({len(x) / 2, 1.0})]", "x: float32[a]", {"a": 2}),
     "an element that 63 bits do not hold": ("torch.tensor([1, -len(x) ** 20])", "x: float32[a]", {"a": 10}),
     "a great number as a double": (

@@ -45,6 +45,9 @@ CALLS: dict[str, Callable[[Tensor, Any], Any]] = {
     "geometric": lambda x, p: x.clone().geometric_(p),
     "hardtanh": lambda x, p: F.hardtanh(x, p, 1),
     "histc": lambda x, p: torch.histc(x, 4, p, 1),
+    "histogram": lambda x, p: torch.histogram(x, 4, range=(float(p), 1.0)),
+    "histogram, to": lambda x, p: torch.histogram(x, 4, range=(0.0, float(p))),
+    "histogramdd": lambda x, p: torch.histogramdd(x[:, :2], [2, 3], range=(0.0, 1.0, float(p), 1.0)),
     "huber_loss": lambda x, p: F.huber_loss(x, x, delta=p),
     "linalg_cond": lambda x, p: torch.linalg.cond(x @ x.t(), p),
     "log_normal": lambda x, p: x.clone().log_normal_(0, p),
@@ -138,7 +141,8 @@ def test_a_number_that_sizes_make(name: str, over: Callable[[Any], Any]) -> None
 
 def test_each_limit_is_judged() -> None:
     named = {name.partition(",")[0] for name in CALLS}
-    others = {name for name in LIMITS if name.startswith(("prims::", "_fake", "_fused", "fused", "normal_f"))}
+    prefixes = "prims::", "_fake", "_fused", "fused", "normal_f", "_histogramdd"
+    others = {name for name in LIMITS if name.startswith(prefixes)}
     assert {name.removesuffix("_cachemask") for name in LIMITS} - others <= named
     assert all(name in default_rules for name in LIMITS)
 

@@ -114,7 +114,7 @@ def _draws(node: Node) -> bool:
     idle = named.get("p") == 0 or any(named.get(name) is False for name in ("train", "training"))
     if idle and "dropout" in node.op:
         return False
-    return node.op.removesuffix("_") in _RANDOM or bool(named.get("dropout_p"))
+    return node.op.removesuffix("_") in _RANDOM or named.get("dropout_p") not in (None, 0)
 
 
 Doubt = tuple[str, Direction, Formula]
@@ -133,7 +133,7 @@ def _with_no_rows(recording: Recorder, node: Node, none: bool) -> Iterator[Doubt
 
 def _joining_nothing(recording: Recorder, node: Node, none: bool) -> Iterator[Doubt]:
     """Yields the doubt of a call that joins vectors without elements, which are no rows to `vmap` before
-    torch 2.15.
+    torch 2.15: with `out_dims=-1` its result has sizes that torch reads from elsewhere in memory.
     """
     if recording.generator.since(2, 15):
         return
@@ -142,7 +142,7 @@ def _joining_nothing(recording: Recorder, node: Node, none: bool) -> Iterator[Do
     if node.op in _JOINING and len(vectors) == len(values):
         nothing = all_of(eq(value.shape[0], 0) for value in vectors)
         if not recording.certain(negate(nothing)):
-            yield f"vmap refuses {node.op} of rows without elements", "accept", nothing
+            yield f"vmap refuses {node.op} of rows without elements, or counts them wrongly", "both", nothing
 
 
 def _treated_otherwise(recording: Recorder, node: Node, none: bool) -> Iterator[Doubt]:

@@ -129,7 +129,8 @@ def _one_class(made: Made) -> Formula:
 
 def _triangle(made: Made) -> Formula:
     """No entry of a matrix is above all of its columns, or below all of its rows."""
-    diagonal, shape = made.get("diagonal") or 0, made.shape
+    diagonal, shape = made.get("diagonal"), made.shape
+    diagonal = 0 if diagonal is None else diagonal
     if not isinstance(diagonal, int | Term) or len(shape) < 2:
         return False
     return le(shape[-1], diagonal) if made.op.startswith("triu") else le(shape[-2] + diagonal, 0)

@@ -101,7 +101,7 @@ class _Matrices:
         operands = operands_of(made)
         first = operands[0] if operands else ref
         if made.op in ("diag", "diag_embed"):
-            plain = not made.get("diagonal", "offset") and len(operands) == 1
+            plain = made.get("diagonal", "offset") in (None, 0) and len(operands) == 1
             return _NONE if plain and _is_scattered(self.program, first, depth - 1) else _ANY
         if made.op in DRAWN:
             one = of_one_number(made)
