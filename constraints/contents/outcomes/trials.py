@@ -15,7 +15,7 @@ from ...terms.dims import evaluate, symbols
 from ...terms.formula import Formula, all_of, any_of, free_symbols, holds, negate
 from ..laws.masks import COMPARISONS, CONNECTIVES
 from .constancy import Made
-from .data import CHOOSING, DEPTH, FOLLOWED, Datum, Parts, chosen, data_of, is_related, parts_of
+from .data import CHOOSING, DEPTH, FOLLOWED, Datum, chosen, data_of, is_related, parts_of
 from .dataless import RANDOM, SAMPLING, WITHOUT_NAN, Dataless, less
 from .fitting import may_leave_numbers
 from .fixed import LAWS, outcomes
@@ -23,7 +23,7 @@ from .freedom import drawn_numbers, is_free
 from .ranges import OPEN, Outlook, Usual
 from .scalars import Sizes
 from .scattered import COPIES, INJECTIVE, free_numbers
-from .tried import NoSize, ProgramAt, TriedNumbers
+from .tried import AtAnySize, NoSize, ProgramAt, TriedNumbers
 
 NUMBERS: Final = (1, 0, -1, 2, 0.5, -3, 7, 0.25)
 """The numbers with which all elements of an input are filled in trials."""
@@ -145,6 +145,7 @@ def possible(
     """
     parts = parts_of(program, values)
     data = [*dict.fromkeys(d for ref in values for d in data_of(program, ref, FOLLOWED, parts))]
+    known_of = AtAnySize(program, parts)
     near = {n for number in (*numbers, *_compared(program, values)) for n in _around(number)}
     found: frozenset[bool] | None = None
     telling: list[int] = []
@@ -155,7 +156,7 @@ def possible(
             continue
         more = sorted({*near, *_around(sizes.common), 1 / sizes.common}.difference(NUMBERS))
         trials = [*_trials(program, data, more, sizes)]
-        if (here := _found(program, values, truth, trials, sizes, parts, telling)) is not None:
+        if (here := _found(known_of, values, truth, trials, sizes, telling)) is not None:
             found = here if found is None else found & here if every else found | here
             if len(found) == (0 if every else 2):
                 break
@@ -169,22 +170,21 @@ def _are_drawn(program: Dataless, values: Sequence[int]) -> bool:
 
 
 def _found(
-    program: Dataless,
+    known_of: AtAnySize,
     values: Sequence[int],
     truth: Truth,
     trials: Sequence[Mapping[Datum, float]],
     sizes: Sizes,
-    parts: Parts,
     telling: list[int],
 ) -> frozenset[bool] | None:
     """Returns the outcomes that are found at some sizes; None if the program has no such sizes. The places of
     trials that are `telling` come first; those of others that tell an outcome are added to them.
     """
     found: set[bool] = set()
-    here = ProgramAt(program, sizes)
+    here = ProgramAt(known_of, sizes)
     first = [place for place in telling if place < len(trials)]
     for at, place in enumerate((*first, *(p for p in range(len(trials)) if p not in first))):
-        numbers = TriedNumbers(here, values, trials[place], parts)
+        numbers = TriedNumbers(here, values, trials[place])
         try:
             known = truth([numbers.of(ref) for ref in values], sizes)
         except NoSize:

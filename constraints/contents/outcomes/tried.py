@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache, partial
 from typing import Any, Final
 
 from msgspec import structs
@@ -31,11 +32,26 @@ class NoSize(Exception):
     """Raised where a tensor has no such size."""
 
 
+class AtAnySize:
+    """Answers about a program's values that are the same for all sizes and numbers that are tried, each found
+    once.
+    """
+
+    def __init__(self, program: Dataless, parts: Parts) -> None:
+        self.program = program
+        self.datum_of = cache(partial(datum_of, program, parts=parts))
+        self.data_of = cache(partial(data_of, program, depth=FOLLOWED, parts=parts))
+        self.counted = cache(program.counted)
+        self.is_free = cache(partial(is_free, program))
+        self.free_numbers = cache(partial(free_numbers, program))
+        self.may_leave_numbers = cache(partial(may_leave_numbers, program))
+
+
 class ProgramAt:
     """The values and the calls of a program at sizes that are tried."""
 
-    def __init__(self, program: Dataless, sizes: Sizes) -> None:
-        self.program, self.sizes = program, sizes
+    def __init__(self, known: AtAnySize, sizes: Sizes) -> None:
+        self.known, self.program, self.sizes = known, known.program, sizes
         self._values: dict[int, Value] = {}
         self._calls: dict[int, Made] = {}
 
@@ -98,11 +114,9 @@ class ProgramAt:
 class TriedNumbers:
     """The numbers of a program's values, where each element of an input is the same."""
 
-    def __init__(
-        self, at: ProgramAt, values: Sequence[int], data: Mapping[Datum, float], parts: Parts
-    ) -> None:
-        self._at, self._program = at, at.program
-        self._values, self._data, self._parts = values, data, parts
+    def __init__(self, at: ProgramAt, values: Sequence[int], data: Mapping[Datum, float]) -> None:
+        self._at, self._known, self._program = at, at.known, at.program
+        self._values, self._data = values, data
         self._found: dict[int, Cases] = {}
 
     def of(self, ref: int, depth: int = FOLLOWED) -> Cases:
@@ -118,9 +132,9 @@ class TriedNumbers:
         value, made = self._at.value(ref), self._program.made(ref)
         if self._program.is_overwritten(ref) or not isinstance(value, Tensor):
             return ()
-        if not all(self._is_positive(name, depth) for name in self._program.counted(ref)):
+        if not all(self._is_positive(name, depth) for name in self._known.counted(ref)):
             return ()
-        datum = datum_of(self._program, ref, self._parts)
+        datum = self._known.datum_of(ref)
         if datum is not None:
             return held([(True, self._data[datum])], value) if datum in self._data else ()
         if made is not None and made.op == "carried":  # in the first iteration
@@ -131,7 +145,7 @@ class TriedNumbers:
         found = cases(self._at.call(ref, made), value, lambda source: self.of(source, depth - 1))
         if any(isinstance(number, int | float) for _, number in found):
             return found
-        if not found and made.op in POSITIVE and not may_leave_numbers(self._program, ref):
+        if not found and made.op in POSITIVE and not self._known.may_leave_numbers(ref):
             return held([(True, Between(LEAST, BOUNDED))], value)
         return self._near(ref, value) or found
 
@@ -148,15 +162,15 @@ class TriedNumbers:
         """Returns bounds of a tensor that may be any numbers, next to the number that its data are. Where
         these differ, it returns bounds of deviations and their like, which may be small and positive.
         """
-        if not self._data and free_numbers(self._program, ref) == "positive":
+        if not self._data and self._known.free_numbers(ref) == "positive":
             return held([(True, Between(SMALLEST, SMALL))], held_in)
-        own = data_of(self._program, ref, FOLLOWED, self._parts)
+        own = self._known.data_of(ref)
         numbers = {self._data.get(datum) for datum in own}
         number = numbers.pop() if len(numbers) == 1 else None
-        if number is None or not is_free(self._program, ref):
+        if number is None or not self._known.is_free(ref):
             return ()
         for value in self._values:
-            others = {} if value == ref else data_of(self._program, value, FOLLOWED, self._parts, ref)
+            others = {} if value == ref else self._known.data_of(value, without=ref)
             if not own.keys().isdisjoint(others):
                 return ()  # the condition looks at these data otherwise, too
         return held([(True, Between(number - NEAR, number + NEAR))], held_in)
