@@ -94,3 +94,52 @@ def test_what_is_not_asked_anew_is_kept() -> None:
     with forgetting([sys.modules[__name__]]):
         positions(5)
     assert positions(3) is not kept
+
+
+def the_same_list(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    kept = functools.cache(lambda size: [0])
+    kept(x.shape[0]).append(1)
+    kept(y.shape[0]).append(1)
+    return torch.zeros(len(kept(y.shape[0]))) + torch.zeros(2)
+
+
+def the_same_tensor(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    kept = functools.lru_cache(maxsize=4)(lambda size: torch.zeros(1, dtype=torch.int64))
+    kept(x.shape[0]).add_(1)
+    return x.new_zeros(2)[kept(y.shape[0]).add_(1)]
+
+
+def the_same_object(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    kept = functools.cache(lambda size: [size])
+    return x + x.new_zeros(3 if kept(x.shape[0]) is kept(y.shape[0]) else 1)
+
+
+def the_same_call(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    made: list[int] = []
+    kept = functools.cache(lambda first, second: made.append(first))
+    kept(x.shape[0], y.shape[0])
+    kept(y.shape[0], x.shape[0])
+    return x.new_zeros(2 * len(made)) + x.new_zeros(4)
+
+
+def the_same_shape(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    kept = functools.cache(lambda shape: [0])
+    kept(x.shape).append(1)
+    kept(y.shape).append(1)
+    return torch.zeros(len(kept(y.shape))) + torch.zeros(2)
+
+
+@pytest.mark.parametrize(
+    "function", [the_same_list, the_same_tensor, the_same_object, the_same_call, the_same_shape]
+)
+def test_calls_with_equal_sizes_share_one_result(function: Callable[..., torch.Tensor]) -> None:
+    report = check(function, "x: float32[n]; y: float32[m]")
+    assert report.accepts.exact and report.verdict != "unknown"
+    for n in range(1, 5):
+        for m in range(1, 5):
+            try:
+                function(torch.zeros(n), torch.zeros(m))
+                runs = True
+            except (RuntimeError, IndexError):
+                runs = False
+            assert report.accepts.holds(n=n, m=m) is runs

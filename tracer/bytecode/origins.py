@@ -136,12 +136,8 @@ class ModuleNames:
         if self._of_code and (graph := self._of_code.get(id(code))) is not None:
             return graph[1]  # its locals are all values of the graph
         # To ask a frame for its locals makes it keep them.
-        return self._names.get(id(frame.f_locals.get("self"))) if _is_method(code) else None
-
-
-@per_code
-def _is_method(code: CodeType) -> bool:
-    return code.co_argcount > 0 and code.co_varnames[0] == "self"
+        is_method = code.co_argcount and code.co_varnames[0] == "self"
+        return self._names.get(id(frame.f_locals.get("self"))) if is_method else None
 
 
 def caller() -> FrameType | None:

@@ -309,6 +309,8 @@ class Decisions(Recorder):
         if isinstance(key, Term) and _calls_hash(frame):
             return hash(self.number(key))
         others = None if isinstance(key, int) else beside(frame)
+        if others is None and isinstance(key, Term) and not is_inner(frame.f_code.co_filename):
+            return hash((id(self), Size))  # a cache of results compares those that it meets
         if others is not None and isinstance(key, Term):
             if not others.are_all:
                 self._approximate("a size is looked up among keys that are not all known")

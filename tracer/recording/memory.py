@@ -493,6 +493,9 @@ def _lies_in(
     if (memory := part.run.memory_of(source)) is None:
         return part
     view = ViewMemory(memory, before, node, place, values, part.run.generator.at_least)
+    if node.op not in _RETURNING and node.op != "as_strided_":  # most views are other tensors, at all sizes
+        part.lies_in(view)
+        return part
     same = view.is_the_object
     if same and isinstance(source, SymbolicTensor) and node.op not in _BY_SIZES:
         return source
@@ -526,6 +529,8 @@ def note_gradients(op: str, results: Any) -> None:
     """Notes whether the views that an operator returned are written into while gradients are on."""
     is_several = op in _SEVERAL and isinstance(results, _SEQUENCES)
     has_none = not torch.is_grad_enabled()
+    if not (is_several or has_none):
+        return
     for part in results if isinstance(results, _SEQUENCES) else (results,):
         if isinstance(part, SymbolicTensor) and isinstance(view := part.memory, ViewMemory):
             view.is_kept_from_gradients = is_several or (has_none and _is_another_view(op, view))

@@ -4,8 +4,9 @@ Python finds a key by its hash. So before a size is hashed it has to be decided 
 `n in {2, 3}`, `TABLE[n]`, `len({x.shape[0], y.shape[0]}) == 1`. The candidates are the keys of the container
 in which the expression looks it up, or that it makes and uses up. If the container is not known, or goes on
 with the size as a key, they are the integers that the code mentions, the keys of the dicts and sets that it
-can name, and the sizes that it hashed before. These may not be all, so the result is approximate then. Other
-calls, such as those of cached functions, get a hash that is the same at equal sizes, without branches.
+can name, and the sizes that it hashed before. These may not be all, so the result is approximate then. In any
+other call of the program's, such as that of a function with a cache of results, all sizes have one hash:
+Python compares them with each other, argument by argument, and each comparison that sizes decide is a branch.
 
 In `d[f"conv{n}"]` the digits of a size become a part of a key. They can be found only in a container that has
 keys with digits.
