@@ -39,6 +39,7 @@ from ..terms.formula import Formula, all_of, any_of, eq, ge, le
 from .elements.dtypes import INTEGRAL, WHOLE, wide, width
 from .elements.values import extremes, inexact_ways
 from .laws.masks import COMPARISONS, NEGATIONS, one_value
+from .laws.subscripts import FINDING
 from .requirements.indices import INDICES
 
 Named = Mapping[str, Any]
@@ -757,29 +758,46 @@ def _progression(part: Columns) -> Affine | None:
 
 def _found_all(step: CallStep) -> Found:
     """`torch.ones(b, m).nonzero()` has a row `i, j` for each element, in their order, that of a diagonal
-    matrix a row `i, i` for each element of the diagonal. A mask of n numbers that is true from one index on
-    up to another has these indices, `(torch.arange(n) < m).nonzero()`.
+    matrix a row `i, i` for each element of the diagonal. `where`, and `nonzero` as a tuple, return the
+    columns. A mask of n numbers that is true from one index on up to another has these indices,
+    `(torch.arange(n) < m).nonzero()`.
 
     In its first column each of the b different numbers occurs m times. A program that collects the positions
     of a mask row by row, `[places[places[:, 0] == row] for row in places[:, 0].unique()]`, gets m of them
     each time.
     """
-    shape, written = step.input.shape, step.known.masks_written
-    if written or step.part is not None:
+    given, column = _mask_of(step), step.part
+    shape = given.shape
+    if given is NO_TENSOR or step.known.masks_written:
         return {}
-    if step.of(step.input).diagonal:
-        return {"shape": (minimum(*shape), 2), "elements": Affine(0, ((-2, 1),))}
-    match step.input.elements:
+    along = -2 if column is None else -1
+    in_order = Affine(0, ((along, 1),))
+    if step.of(given).diagonal:
+        count = minimum(*shape)
+        return {"shape": (count, 2) if column is None else (count,), "elements": in_order}
+    match given.elements:
         case Truths(within=(_, first, _)) if len(shape) == 1:
             start = 0 if first is None else minimum(maximum(first, 0), shape[0])
-            return {"elements": Affine(start, ((-2, 1),))}
-    if not one_value(step.input):
+            return {"elements": replace(in_order, start=start)}
+    if not one_value(given):
         return {}
+    places = {"places": shape} if column is None else {}
     if len(shape) == 1:
-        return {"places": shape, "elements": Affine(0, ((-2, 1),))}
-    indices = [Index("#0", n, None, ordered=False) for n in shape]
-    pieces = (Piece(sym(i.name), 1, (i,), fixed=((-1, axis),)) for axis, i in enumerate(indices))
-    return {"places": shape, "elements": Pieces((*pieces,))}
+        return {**places, "elements": in_order}
+    indices = [Index(f"#{axis}", n, None, ordered=False) for axis, n in enumerate(shape)]
+    pieces = [Piece(sym(i.name), 1, (i,), fixed=((-1, axis),)) for axis, i in enumerate(indices)]
+    if column is not None:
+        pieces = [replace(pieces[column], fixed=())]
+    return {**places, "elements": Pieces((*pieces,))}
+
+
+def _mask_of(step: CallStep) -> Tensor:
+    """Returns the tensor whose elements other than 0 a call finds; NO_TENSOR where it does something else."""
+    if step.op != "where":
+        return step.input
+    mask = step.named.get("condition")
+    alone = step.named.get("input") is None and step.named.get("other") is None
+    return mask if isinstance(mask, Tensor) and alone else NO_TENSOR
 
 
 def _identity(step: CallStep) -> Found:
@@ -948,7 +966,7 @@ EFFECTS: Final[Mapping[str, tuple[Effect, ...]]] = _joined(
     dict.fromkeys(("sparse_coo_tensor", "sparse_csr_tensor"), _stores_values),
     {"sum": _summed_count, "mul": _times_summed, "cat": _side_by_side},
     {"sum": _summed_ones, "cumsum": _running_ones},
-    {"eye": _identity, "one_hot": _one_hot, "nonzero": _found_all, "argwhere": _found_all},
+    {"eye": _identity, "one_hot": _one_hot, **dict.fromkeys(FINDING | {"where"}, _found_all)},
     dict.fromkeys(STAYING | {"t", "T", "mT"}, lambda step: {"diagonal": step.of(step.input).diagonal}),
     dict.fromkeys(STAYING, lambda step: {"hot": step.of(step.input).hot}),
     dict.fromkeys(STAYING | {"expand", "mT"}, _same_matrices),

@@ -416,9 +416,11 @@ def by_signature(make: Callable[..., Any]) -> Callable[[Any, Any], Any]:
     returns None where they do not fit.
     """
 
+    signature = inspect.signature(make)
+
     def several(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         try:
-            bound = inspect.signature(make).bind(*args, **kwargs)
+            bound = signature.bind(*args, **kwargs)
         except TypeError:
             return None
         return make(*bound.args, **bound.kwargs)
