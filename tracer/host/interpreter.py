@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import dis
+import functools
 import gc
 import inspect
 import itertools
@@ -23,6 +24,8 @@ frame_above: Final = sys._getframe
 """The frame of the function that calls this, or, by a number, so many frames above it."""
 GeneratorManager: Final = contextlib._GeneratorContextManager
 """The type of the context managers that `contextlib.contextmanager` makes."""
+CACHED: Final = type(functools.lru_cache(len))
+"""The type of functions with a cache of results."""
 _WORD: Final = ctypes.sizeof(ctypes.c_void_p)
 _TYPE_OFFSET: Final = object.__basicsize__ - _WORD
 """Every object ends what all objects have with the address of its type."""

@@ -94,7 +94,7 @@ def _misfit(schema: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> st
         )
     except RuntimeError as error:
         return str(error).partition("\nDeclaration")[0]
-    return READ_AS_TYPE if any(str(a.real_type) in _KINDS for a in numbers_given) else None
+    return READ_AS_TYPE if any(str(a.real_type) in _READ_FROM_MEMORY for a in numbers_given) else None
 
 
 def _kinds(declared: Any) -> tuple[str, ...]:
@@ -111,7 +111,7 @@ def _is_number(value: Any) -> bool:
 
 READ_AS_TYPE: Final = "a number is read as a dtype, a layout or a memory format"
 """What stands for a message where torch reads a number as what it may not be."""
-_KINDS: Final = frozenset(
+_READ_FROM_MEMORY: Final = frozenset(
     "ScalarType Layout MemoryFormat Optional[ScalarType] Optional[Layout] Optional[MemoryFormat]".split()
 )
 _NUMBER: Final = torch.zeros(())

@@ -12,8 +12,8 @@ from types import CellType, FunctionType, MethodType, ModuleType
 from typing import Any, Final
 
 from ..bytecode.origins import is_inner
+from ..host.interpreter import CACHED
 
-_CACHED: Final = type(functools.lru_cache(len))
 _WRAPPED: Final = (classmethod, staticmethod, MethodType)
 
 
@@ -42,7 +42,7 @@ def _remembering(module: ModuleType) -> tuple[Any, ...]:
         own = isinstance(value, type) and value.__module__ == module.__name__
         for member in (value, *vars(value).values()) if own else (value,):
             plain = member.__func__ if isinstance(member, _WRAPPED) else member  # others may raise if asked
-            if type(plain) is _CACHED:
+            if type(plain) is CACHED:
                 found[id(plain)] = plain
             elif type(plain) is FunctionType and plain.__closure__:
                 found |= {id(function): function for function in _wrapped(plain.__closure__)}
@@ -53,5 +53,5 @@ def _wrapped(cells: Iterable[CellType]) -> Iterator[Any]:
     """Yields the functions with a cache in the closure of a function, which wraps them."""
     for cell in cells:
         with contextlib.suppress(ValueError):  # nothing has been put there yet
-            if type(cell.cell_contents) is _CACHED:
+            if type(cell.cell_contents) is CACHED:
                 yield cell.cell_contents

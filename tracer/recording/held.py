@@ -33,10 +33,10 @@ from ...constraints.ir.program import Origin
 from ..bytecode.codes import per_code
 from ..bytecode.identity import compared_with_numbers
 from ..bytecode.origins import is_inner
+from ..host.interpreter import CACHED
 from ..host.submodules import submodules
 from ..host.tensors import all_modes_off, is_of_transform, make_subclass, overrides_off, storage_id
 
-_CACHED: Final = type(functools.lru_cache(len))
 _ATOMS: Final = frozenset(
     {int, float, bool, str, bytes, complex, range, slice, type(None), type(...), torch.dtype, torch.device}
     | {torch.Size, type(len), ModuleType, torch.layout, torch.memory_format}
@@ -44,7 +44,7 @@ _ATOMS: Final = frozenset(
 """Types of objects without contents that a run could change."""
 _COLLECTIONS: Final = frozenset({dict, list, set, OrderedDict, deque})
 _HANDLED: Final = _ATOMS | _COLLECTIONS
-_CALLED: Final = frozenset({FunctionType, staticmethod, classmethod, property, _CACHED})
+_CALLED: Final = frozenset({FunctionType, staticmethod, classmethod, property, CACHED})
 _MAKING: Final = frozenset(
     "__init__ __post_init__ __new__ __init_subclass__ __class_getitem__ __del__ __reduce__".split()
 )
@@ -652,7 +652,7 @@ _VISITS: Final[tuple[tuple[Any, Callable[[Held, list[Any]], object]], ...]] = (
     (MethodType, lambda held, values: held._waiting.extend(_parts(values, "__self__", "__func__"))),
     (functools.partial, lambda held, values: held._add(map(_Partial, values))),
     (staticmethod | classmethod, lambda held, values: held._waiting.extend(_parts(values, "__func__"))),
-    (_CACHED, lambda held, values: held._waiting.extend(_parts(values, "__wrapped__"))),
+    (CACHED, lambda held, values: held._waiting.extend(_parts(values, "__wrapped__"))),
     (property, lambda held, values: held._waiting.extend(_parts(values, "fget", "fset"))),
     (type, Held._class),
     (torch.nn.Module, Held._module),

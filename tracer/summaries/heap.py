@@ -37,7 +37,7 @@ import torch
 from ..bytecode.codes import per_code
 from ..bytecode.liveness import live
 from ..bytecode.origins import is_inner
-from ..host.interpreter import NAMES_OF_TYPES, extra_words, is_static, remaining
+from ..host.interpreter import CACHED, NAMES_OF_TYPES, extra_words, is_static, remaining
 from ..host.operators import OpOverload, OpOverloadPacket
 from ..recorder import Recorder
 from ..values.numbers import Real, Size
@@ -538,7 +538,7 @@ _THINGS: Final[Mapping[type, _Handler]] = {
     types.MethodDescriptorType: _Walk._identity,
     types.WrapperDescriptorType: _Walk._identity,
     types.ClassMethodDescriptorType: _Walk._identity,
-    type(functools.lru_cache(len)): _Walk._cached,
+    CACHED: _Walk._cached,
     contextvars.ContextVar: _Walk._variable,
     **dict.fromkeys(map(type, _SOME_ITERATORS), _Walk._iterator),
 }
