@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec import structs
 
-from ..constraints.engine.generate import Generator, Rules, leaves
+from ..constraints.engine.generate import Generator
+from ..constraints.engine.ruleset import Rules, leaves
 from ..constraints.ir.language import Constraint, Layout, Slice, Tensor, Value, tensors
 from ..constraints.ir.program import Argument, Ref, parts_of
 from ..constraints.ir.system import Domain, Path

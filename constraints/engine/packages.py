@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from .generate import BadRules
+from .ruleset import BadRules
 
 
 @cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import reduce
 from typing import Final
 
-from ..engine.generate import Rules
+from ..engine.ruleset import Rules
 from . import (
     attention,
     control,

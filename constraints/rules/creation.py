@@ -6,7 +6,7 @@ from math import factorial
 from typing import Any, cast
 
 from ..contents.requirements.widths import require_64_bits
-from ..engine.generate import RuleFunction
+from ..engine.ruleset import RuleFunction
 from ..ir.language import Context, Number, Proportion, Quotient, Shape, Slice, Tensor, Value, product
 from ..terms.dims import Dim, Term, maximum, minimum
 from ..terms.formula import all_of, any_of, eq, ge, gt, le, lt

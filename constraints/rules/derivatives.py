@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final
 
-from ..engine.generate import Rule, RuleFunction
+from ..engine.ruleset import Rule, RuleFunction
 from ..ir.language import Context, Layout, Shape, Tensor, Value, product, tensors
 from ..terms.dims import Dim
 from ..terms.formula import any_of, divides, eq, ge

@@ -16,9 +16,9 @@ from math import ceil
 from types import MappingProxyType
 from typing import Any, Final
 
-from ..engine.generate import Rule, RuleFunction
 from ..engine.memory import dense as lies_dense
 from ..engine.memory import is_contiguous
+from ..engine.ruleset import Rule, RuleFunction
 from ..ir.language import Context, Dyn, Layout, Number, Shape, Tensor, Value, product
 from ..terms.dims import Dim, Term
 from ..terms.formula import Formula, all_of, any_of, eq, ge, le, lt, ne, negate

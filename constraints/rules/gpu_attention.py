@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ..engine.generate import Rule, RuleFunction
+from ..engine.ruleset import Rule, RuleFunction
 from ..ir.language import Context, Layout, Shape, Tensor
 from ..terms.dims import Dim, ceildiv
 from ..terms.formula import eq

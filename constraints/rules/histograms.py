@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ..contents.elements.values import bounds_of, greatest
-from ..engine.generate import RuleFunction
+from ..engine.ruleset import RuleFunction
 from ..ir.language import Context, Shape, Tensor, Value
 from ..terms.dims import Dim, Term, maximum, minimum
 from ..terms.formula import any_of, eq, ge

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..engine.generate import BadCall
 from ..engine.memory import is_contiguous
+from ..engine.ruleset import BadCall
 from ..ir.language import Context, Layout, Shape, Tensor, product
 from ..terms.dims import Dim, Term, ceildiv, maximum, minimum, total
 from ..terms.formula import divides, eq, ge

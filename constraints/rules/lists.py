@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ..engine.generate import Rule, RuleFunction
+from ..engine.ruleset import Rule, RuleFunction
 from ..ir.language import Context, Tensor, Value, product
 from ..terms.formula import eq, ge
 from .common import category, rank_is

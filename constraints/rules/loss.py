@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from ..engine.generate import RuleFunction
 from ..engine.memory import is_contiguous
+from ..engine.ruleset import RuleFunction
 from ..ir.language import Context, Layout, Shape, Tensor, Value
 from ..terms.dims import Dim, Term, maximum, total
 from ..terms.formula import Formula, all_of, any_of, eq, ge, le, lt, ne

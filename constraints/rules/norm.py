@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ..engine.generate import RuleFunction
 from ..engine.memory import is_contiguous, require_apart
+from ..engine.ruleset import RuleFunction
 from ..ir.language import Context, Layout, Refused, Shape, Tensor, Value, product
 from ..terms.dims import Dim
 from ..terms.formula import Formula, all_of, any_of, divides, eq, ge, ne

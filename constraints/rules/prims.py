@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from ..engine.generate import Rule, RuleFunction
+from ..engine.ruleset import Rule, RuleFunction
 from ..ir.language import Context, Number, Shape, Tensor, Value, product
 from ..terms.dims import Dim, maximum
 from ..terms.formula import divides, eq, ge, ne

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from ..engine.generate import Rule, RuleFunction
+from ..engine.ruleset import Rule, RuleFunction
 from ..ir.language import Context, Tensor, Value
 from ..terms.dims import Dim
 from ..terms.formula import Formula, all_of, any_of, eq, ge, negate

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from ..engine.generate import Rule, RuleFunction
+from ..engine.ruleset import Rule, RuleFunction
 from ..ir.language import Context, Tensor, Value
 from ..terms.dims import Term
 from ..terms.formula import Formula, all_of, any_of, eq, lt

@@ -7,8 +7,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Final
 
-from ..engine.generate import Rule, RuleFunction
 from ..engine.memory import is_contiguous
+from ..engine.ruleset import Rule, RuleFunction
 from ..ir.language import Context, Layout, Refused, Shape, Tensor, Value
 from ..terms.dims import Dim, Term, maximum
 from ..terms.formula import Formula, all_of, any_of, eq, ge, le, lt, ne

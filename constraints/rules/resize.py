@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..engine.generate import Rule, RuleFunction
+from ..engine.ruleset import Rule, RuleFunction
 from ..ir.language import Context, Layout, Shape, Tensor
 from ..terms.dims import Dim, maximum
 from ..terms.formula import Formula, all_of, any_of, divides, eq, ge, gt

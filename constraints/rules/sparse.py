@@ -11,7 +11,7 @@ from typing import Final
 
 from ..contents.requirements.indices import doubt_places
 from ..contents.traits import is_sparse
-from ..engine.generate import BadCall, RuleFunction
+from ..engine.ruleset import BadCall, RuleFunction
 from ..ir.language import Context, Layout, Shape, Tensor, Value
 from ..terms.dims import Dim
 from ..terms.formula import eq, le

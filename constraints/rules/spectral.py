@@ -6,8 +6,8 @@ from typing import Any
 
 from msgspec import structs
 
-from ..engine.generate import RuleFunction
 from ..engine.memory import is_contiguous
+from ..engine.ruleset import RuleFunction
 from ..ir.language import Context, Layout, Number, Shape, Tensor
 from ..terms.dims import Dim, maximum, minimum
 from ..terms.formula import all_of, any_of, eq, ge, le

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ..engine.generate import BadCall, RuleFunction
 from ..engine.memory import is_contiguous
+from ..engine.ruleset import BadCall, RuleFunction
 from ..ir.language import Context, Layout, Shape, Tensor, Value
 from ..terms.dims import Dim, Term
 from ..terms.formula import all_of, eq

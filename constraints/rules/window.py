@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..contents.elements.values import extremes
-from ..engine.generate import RuleFunction
+from ..engine.ruleset import RuleFunction
 from ..ir.language import Context, Layout, Shape, Span, Tensor, product
 from ..terms.dims import Dim, ceildiv, maximum, minimum
 from ..terms.formula import Formula, all_of, any_of, divides, eq, ge, gt, le, lt, ne, negate

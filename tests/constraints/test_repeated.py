@@ -7,7 +7,8 @@ from itertools import count
 import pytest
 
 from anyshape.constraints.engine import generate as module
-from anyshape.constraints.engine.generate import Generator, Rules, generate
+from anyshape.constraints.engine.generate import Generator, generate
+from anyshape.constraints.engine.ruleset import Rules
 from anyshape.constraints.ir.language import Context, Generated, Number, Slice, Tensor, Value
 from anyshape.constraints.ir.system import Domain
 from anyshape.constraints.rules import default_rules

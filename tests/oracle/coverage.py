@@ -31,7 +31,7 @@ from oracle.samples import CONTROL, CORE, PRIMS
 from oracle.unruled import HIGHER_ORDER, REASONS
 
 from anyshape.constraints import rules
-from anyshape.constraints.engine.generate import Rules
+from anyshape.constraints.engine.ruleset import Rules
 from anyshape.constraints.rules import default_rules
 
 DOCS = Path(__file__).parents[2] / "docs"

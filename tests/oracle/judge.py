@@ -23,7 +23,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from anyshape.constraints.engine.generate import Rules
+from anyshape.constraints.engine.ruleset import Rules
 from anyshape.constraints.ir.language import Dynamic, Layout, Note, Tensor, Value
 from anyshape.constraints.ir.program import Ref
 from anyshape.constraints.ir.spec import Declared, Spec

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import torch
 from torch.utils import _pytree as pytree
 
-from anyshape.constraints.engine.generate import Rules
+from anyshape.constraints.engine.ruleset import Rules
 from anyshape.constraints.ir.language import Layout, Tensor
 from anyshape.constraints.ir.system import System
 from anyshape.constraints.rules import default_rules

@@ -18,7 +18,7 @@ from typing import TypeAlias
 
 import torch
 
-from anyshape.constraints.engine.generate import Rules
+from anyshape.constraints.engine.ruleset import Rules
 from anyshape.constraints.rules import default_rules
 
 from .judge import Judgement, Points, Remark, judge, judge_error

@@ -16,7 +16,7 @@ from oracle.layouts import LAYOUTS, anew, chosen, judge_layout
 from oracle.pool import Options, judge_entry, run
 from oracle.samples import entries
 
-from anyshape.constraints.engine.generate import RuleFunction
+from anyshape.constraints.engine.ruleset import RuleFunction
 from anyshape.constraints.ir.language import Context, Layout, Tensor
 from anyshape.constraints.rules import default_rules
 from anyshape.tracer.recording import memory

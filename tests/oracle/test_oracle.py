@@ -21,7 +21,7 @@ from oracle.judge import ALONE, TOGETHER, Points, Remark, Strides, build, judge,
 from oracle.pool import WHOLE, Options, Row, run
 from oracle.samples import CONTROL, CORE, PRIMS, Entry, Sample, entries
 
-from anyshape.constraints.engine.generate import RuleFunction
+from anyshape.constraints.engine.ruleset import RuleFunction
 from anyshape.constraints.ir.language import Context, Tensor, tensors
 from anyshape.constraints.rules import default_rules
 from anyshape.constraints.terms.dims import Term

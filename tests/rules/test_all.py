@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from absent import NEWER, SINCE
 
 from anyshape.constraints import rules
-from anyshape.constraints.engine.generate import Rules
+from anyshape.constraints.engine.ruleset import Rules
 from anyshape.constraints.ir.opnames import ALIASES, ATEN_ONLY, canonical
 from anyshape.constraints.rules import FAMILIES, control, default_rules, gradients
 

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from rules.judge import Judge
 
-from anyshape.constraints.engine.generate import Rules
+from anyshape.constraints.engine.ruleset import Rules
 from anyshape.constraints.ir.language import Tensor
 from anyshape.constraints.rules.attention import RULES
 from anyshape.constraints.terms.formula import all_of, eq

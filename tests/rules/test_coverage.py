@@ -29,7 +29,7 @@ from oracle.unruled import (
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.testing._internal import hop_db
 
-from anyshape.constraints.engine.generate import Rules
+from anyshape.constraints.engine.ruleset import Rules
 from anyshape.constraints.ir.language import Context, Tensor
 from anyshape.constraints.ir.opnames import canonical
 from anyshape.constraints.ir.system import Domain

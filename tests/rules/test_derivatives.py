@@ -12,7 +12,7 @@ import pytest
 import torch
 from rules.judge import Judge
 
-from anyshape.constraints.engine.generate import Rules
+from anyshape.constraints.engine.ruleset import Rules
 from anyshape.constraints.ir.language import Tensor
 from anyshape.constraints.ir.system import Domain
 from anyshape.constraints.rules.derivatives import POINTWISE, RULES

@@ -11,7 +11,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from anyshape.constraints.engine.generate import Generator, Rules
+from anyshape.constraints.engine.generate import Generator
+from anyshape.constraints.engine.ruleset import Rules
 from anyshape.constraints.ir.language import Layout, Number, Tensor
 from anyshape.constraints.ir.system import Domain
 from anyshape.constraints.rules import elementwise

@@ -8,7 +8,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from anyshape.constraints.engine.generate import Generator, Rules
+from anyshape.constraints.engine.generate import Generator
+from anyshape.constraints.engine.ruleset import Rules
 from anyshape.constraints.ir.language import Tensor
 from anyshape.constraints.ir.system import Domain
 from anyshape.constraints.rules.gathering import RULES

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import torch
 
-from anyshape.constraints.engine.generate import Generator, Rules
+from anyshape.constraints.engine.generate import Generator
+from anyshape.constraints.engine.ruleset import Rules
 from anyshape.constraints.ir.language import Dots, Dyn, Layout, Number, Slice, Tensor
 from anyshape.constraints.ir.system import Domain
 from anyshape.constraints.rules.indexing import RULES

@@ -17,8 +17,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from anyshape.constraints.engine.generate import Rules
 from anyshape.constraints.engine.memory import strides_of
+from anyshape.constraints.engine.ruleset import Rules
 from anyshape.constraints.ir.language import Layout
 from anyshape.constraints.ir.language import Tensor as Type
 from anyshape.constraints.ir.system import Domain

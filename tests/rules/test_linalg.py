@@ -8,7 +8,8 @@ import torch
 import torch.nn.functional as F
 from rules.judge import Judge
 
-from anyshape.constraints.engine.generate import Generator, Rules
+from anyshape.constraints.engine.generate import Generator
+from anyshape.constraints.engine.ruleset import Rules
 from anyshape.constraints.ir.language import Tensor
 from anyshape.constraints.rules import common
 from anyshape.constraints.rules import einsum as sums

@@ -9,7 +9,7 @@ import torch
 from absent import found
 from rules.judge import Judge
 
-from anyshape.constraints.engine.generate import Rules
+from anyshape.constraints.engine.ruleset import Rules
 from anyshape.constraints.ir.language import Tensor
 from anyshape.constraints.rules.lists import RULES, UNARY
 from anyshape.typecheck import check

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from absent import found
 
-from anyshape.constraints.engine.generate import Rules
+from anyshape.constraints.engine.ruleset import Rules
 from anyshape.constraints.ir.language import Tensor
 from anyshape.constraints.ir.system import Domain
 from anyshape.constraints.rules.loss import RULES

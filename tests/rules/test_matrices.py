@@ -10,7 +10,7 @@ import torch
 from absent import NEWER
 from rules.judge import Judge
 
-from anyshape.constraints.engine.generate import Rules
+from anyshape.constraints.engine.ruleset import Rules
 from anyshape.constraints.ir.language import Tensor
 from anyshape.constraints.rules.matrices import FACTORS, RULES
 from anyshape.tracer.host.operators import INSTALLED

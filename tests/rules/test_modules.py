@@ -17,7 +17,7 @@ from absent import found
 from torch import nn
 from torch.utils import _pytree as pytree
 
-from anyshape.constraints.engine.generate import Rules
+from anyshape.constraints.engine.ruleset import Rules
 from anyshape.constraints.ir.language import Context, Tensor
 from anyshape.constraints.ir.program import Ref
 from anyshape.constraints.ir.spec_text import parse_spec

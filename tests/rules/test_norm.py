@@ -8,7 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from anyshape.constraints.engine.generate import Rules
+from anyshape.constraints.engine.ruleset import Rules
 from anyshape.constraints.ir.language import Layout, Tensor
 from anyshape.constraints.ir.system import Domain
 from anyshape.constraints.rules.norm import RULES

@@ -9,7 +9,7 @@ import torch
 import torch._prims  # registers them
 from rules.judge import Judge
 
-from anyshape.constraints.engine.generate import Rules
+from anyshape.constraints.engine.ruleset import Rules
 from anyshape.constraints.ir.language import Tensor
 from anyshape.constraints.rules.prims import RENAMED, RULES, SAME_NAME
 from anyshape.typecheck.testing.differential import Case, D, T, check_case

@@ -8,7 +8,7 @@ import pytest
 import torch
 from rules.judge import Judge
 
-from anyshape.constraints.engine.generate import Rules
+from anyshape.constraints.engine.ruleset import Rules
 from anyshape.constraints.ir.language import Tensor
 from anyshape.constraints.rules.quantization import RULES
 from anyshape.typecheck.testing.differential import Case, T, check_case

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from rules.judge import Judge
 
-from anyshape.constraints.engine.generate import Rules
+from anyshape.constraints.engine.ruleset import Rules
 from anyshape.constraints.ir.language import Tensor
 from anyshape.constraints.rules.random import RULES
 from anyshape.typecheck.testing.differential import Case, D, T

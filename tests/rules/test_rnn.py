@@ -9,7 +9,8 @@ import pytest
 import torch
 from rules.judge import Judge
 
-from anyshape.constraints.engine.generate import Generator, Rules
+from anyshape.constraints.engine.generate import Generator
+from anyshape.constraints.engine.ruleset import Rules
 from anyshape.constraints.ir.language import Dyn, Tensor
 from anyshape.constraints.rules.rnn import GATES, RULES
 from anyshape.typecheck.testing.differential import Case, T, check_case

@@ -18,8 +18,9 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from anyshape.constraints.engine.generate import Generator, Rules
+from anyshape.constraints.engine.generate import Generator
 from anyshape.constraints.engine.lifting import Reach
+from anyshape.constraints.engine.ruleset import Rules
 from anyshape.constraints.ir.language import Tensor, tensors
 from anyshape.constraints.ir.system import Domain
 from anyshape.constraints.rules import default_rules

@@ -16,7 +16,7 @@ import torch
 import torch.functional
 import torch.nn.functional as F
 
-from anyshape.constraints.engine.generate import BadCall
+from anyshape.constraints.engine.ruleset import BadCall
 from anyshape.constraints.ir.opnames import ALIASES, ATEN_ONLY, PARAMETERS, canonical, parameters
 from anyshape.constraints.rules import default_rules
 

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 import torch
 
-from anyshape.constraints.engine.generate import Generator, Rules
+from anyshape.constraints.engine.generate import Generator
+from anyshape.constraints.engine.ruleset import Rules
 from anyshape.constraints.ir.language import Layout, Number, Tensor
 from anyshape.constraints.ir.opnames import SIZES as SPELLINGS
 from anyshape.constraints.ir.opnames import canonical

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from msgspec import structs
 from rules.test_rules_on_rows import cases
 
-from anyshape.constraints.engine.generate import BadCall, Generator, Rules
+from anyshape.constraints.engine.generate import Generator
+from anyshape.constraints.engine.ruleset import BadCall, Rules
 from anyshape.constraints.ir.language import Dots, Dyn, Slice, Tensor, Value, tensors
 from anyshape.constraints.ir.spec import Spec
 from anyshape.constraints.ir.spec_text import parse_spec

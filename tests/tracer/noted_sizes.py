@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
-from anyshape.constraints.engine.generate import Rules
+from anyshape.constraints.engine.ruleset import Rules
 from anyshape.constraints.ir.language import Tensor, Value
 from anyshape.constraints.ir.system import Path
 from anyshape.constraints.terms.dims import Dim, Symbol, Term, evaluate, lone_atom, symbols

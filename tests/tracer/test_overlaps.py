@@ -21,8 +21,8 @@ import torch
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.utils import _pytree as pytree
 
-from anyshape.constraints.engine.generate import BadCall
 from anyshape.constraints.engine.overlap import APART, IN_PLACE, UNCHECKED, Overlap, refused, writes_anywhere
+from anyshape.constraints.engine.ruleset import BadCall
 from anyshape.constraints.ir.opnames import canonical, parameters
 from anyshape.constraints.rules import default_rules
 

@@ -26,7 +26,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from anyshape.constraints.engine.generate import Rules
+from anyshape.constraints.engine.ruleset import Rules
 from anyshape.constraints.ir.language import Constraint, Context, Dyn, Tensor
 from anyshape.constraints.ir.program import Node, from_json, to_json
 from anyshape.constraints.ir.spec_text import SpecError, parse_spec, write_spec

@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from anyshape.constraints.engine.generate import Rules
+from anyshape.constraints.engine.ruleset import Rules
 from anyshape.constraints.ir.language import Context
 from anyshape.constraints.ir.language import Tensor as Known
 from anyshape.constraints.rules import default_rules

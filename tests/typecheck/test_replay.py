@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from anyshape import check
-from anyshape.constraints.engine.generate import Rules
+from anyshape.constraints.engine.ruleset import Rules
 from anyshape.constraints.ir.language import Context
 from anyshape.constraints.ir.language import Tensor as Known
 from anyshape.constraints.ir.program import Input, Node, Origin, Program, Ref

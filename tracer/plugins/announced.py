@@ -20,8 +20,8 @@ from typing import Any, Final, TypeAlias
 
 import torch
 
-from ...constraints.engine.generate import BadRules
 from ...constraints.engine.packages import brought, names
+from ...constraints.engine.ruleset import BadRules
 from ...constraints.ir.language import Tensor
 from ...constraints.terms.rows import row_of
 from ..bytecode.origins import hide

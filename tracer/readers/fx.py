@@ -22,7 +22,7 @@ import torch
 from torch import fx
 from torch.fx.node import map_aggregate
 
-from ...constraints.engine.generate import BadRules, Rules
+from ...constraints.engine.ruleset import BadRules, Rules
 from ...constraints.ir.claims import LISTENER, listening
 from ...constraints.ir.language import Constraint
 from ...constraints.ir.spec import Spec

@@ -20,8 +20,9 @@ from typing import Any, Final
 
 from msgspec import structs
 
-from ...constraints.engine.generate import BadCall, Rule, RuleFunction, Rules, generate
+from ...constraints.engine.generate import generate
 from ...constraints.engine.kernels import kernels_of
+from ...constraints.engine.ruleset import BadCall, Rule, RuleFunction, Rules
 from ...constraints.ir.language import Constraint, Context, Dyn, Dynamic, Layout, Note, Number, Tensor, Value
 from ...constraints.ir.program import Argument, Node, Program, Ref
 from ...constraints.ir.release import Release

@@ -19,7 +19,7 @@ import torch
 from msgspec import structs
 
 from ...constraints.contents.writing import assigned
-from ...constraints.engine.generate import BadRules, RuleFailed
+from ...constraints.engine.ruleset import BadRules, RuleFailed
 from ...constraints.ir.language import UNTRACKED, Dyn, Number, Tensor, Value, tensors
 from ...constraints.ir.opnames import canonical, is_in_place
 from ...constraints.ir.program import Node, Origin, Ref

@@ -28,7 +28,7 @@ import torch
 
 from ...constraints.contents.requirements.indices import SAME_DATA
 from ...constraints.engine.collector import collector_at_rest
-from ...constraints.engine.generate import BadRules, Rules
+from ...constraints.engine.ruleset import BadRules, Rules
 from ...constraints.ir.language import Dynamic, Note, Tensor
 from ...constraints.ir.program import Argument, Origin, Program
 from ...constraints.ir.spec import Declared, Spec

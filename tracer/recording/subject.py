@@ -10,8 +10,8 @@ from typing import Any, NoReturn
 
 import torch
 
-from ...constraints.engine.generate import Rules
 from ...constraints.engine.known import Known
+from ...constraints.engine.ruleset import Rules
 from ...constraints.ir.program import Origin
 from ...constraints.ir.spec import Spec
 from ...constraints.ir.system import Oracle

@@ -28,8 +28,8 @@ from typing import Any, NoReturn
 import torch
 from msgspec import structs
 
-from ...constraints.engine.generate import BadRules
 from ...constraints.engine.memory import strides_of
+from ...constraints.engine.ruleset import BadRules
 from ...constraints.ir.language import Constraint, Tensor
 from ...constraints.ir.program import Node, Origin
 from ...constraints.ir.system import Answer, Condition, premise

@@ -8,7 +8,7 @@ from functools import cache
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from ...constraints.engine.generate import BadRules, Rules
+from ...constraints.engine.ruleset import BadRules, Rules
 from ...constraints.ir.language import Fact
 from ...constraints.ir.spec import Spec
 from ...constraints.ir.spec_text import Inputs, SpecError, parse_spec, write_spec

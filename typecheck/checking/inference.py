@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from msgspec import structs
 
-from ...constraints.engine.generate import Rules
+from ...constraints.engine.ruleset import Rules
 from ...constraints.ir.language import Tensor, Value
 from ...constraints.ir.spec import Declared, Spec
 from ...constraints.ir.spec_text import parse_spec, write_spec

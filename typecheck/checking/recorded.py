@@ -15,7 +15,8 @@ from typing import Any, Final
 
 from msgspec import structs
 
-from ...constraints.engine.generate import Rules, generate
+from ...constraints.engine.generate import generate
+from ...constraints.engine.ruleset import Rules
 from ...constraints.ir.language import (
     Affine,
     Image,

@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
-from ...constraints.engine.generate import BadRules, Rule
 from ...constraints.engine.packages import brought
+from ...constraints.engine.ruleset import BadRules, Rule
 
 GROUP = "anyshape.rules"
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Protocol
 
-from ...constraints.engine.generate import Rules
+from ...constraints.engine.ruleset import Rules
 from ...constraints.ir.claims import listening
 from ...constraints.ir.release import Release
 from ...constraints.ir.spec import Spec

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Literal
 
-from ...constraints.engine.generate import Rules
+from ...constraints.engine.ruleset import Rules
 from ...constraints.ir.spec_text import Inputs
 from ...solver.smtlib import NotExact, as_smt2, as_text
 from ..checking.api import default_rules, question

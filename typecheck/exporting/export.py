@@ -30,7 +30,7 @@ from typing import Any, Final, TypeAlias
 
 from torch.export import ExportedProgram
 
-from ...constraints.engine.generate import Rules
+from ...constraints.engine.ruleset import Rules
 from ...constraints.ir.language import Fact
 from ...constraints.ir.spec import Spec
 from ...constraints.ir.spec_text import Inputs, SpecError

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import torch
 
-from ...constraints.engine.generate import Rules
+from ...constraints.engine.ruleset import Rules
 from ...constraints.ir.spec_text import Inputs
 from ...constraints.ir.system import Answer, System, ranges_of
 from ...constraints.terms.dims import Atom, Dim, Symbol, coefficients

@@ -15,8 +15,8 @@ from itertools import product
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from ...constraints.engine.generate import Rules
 from ...constraints.engine.ranked import of_ranks
+from ...constraints.engine.ruleset import Rules
 from ...constraints.ir.lattice import Type, least_upper
 from ...constraints.ir.spec import Spec
 from ...constraints.ir.spec_text import Inputs, parse_spec, write_spec

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ...constraints.engine.generate import Rules
+from ...constraints.engine.ruleset import Rules
 from ...constraints.ir.spec import Spec
 from ...constraints.ir.spec_text import Inputs
 from ...constraints.ir.system import System

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from ...constraints.engine.generate import Rules
+from ...constraints.engine.ruleset import Rules
 from ...constraints.ir.language import tensors
 from ...constraints.ir.program import Node
 from ...constraints.ir.spec import Spec

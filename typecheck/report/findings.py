@@ -10,7 +10,8 @@ from operator import itemgetter
 from typing import Final, TypeAlias
 
 from ...constraints.contents.requirements.indices import SAME_DATA
-from ...constraints.engine.generate import RULE_DEFECT, Rules, resolved
+from ...constraints.engine.generate import resolved
+from ...constraints.engine.ruleset import RULE_DEFECT, Rules
 from ...constraints.ir.language import Dyn, Note, Number, Slice, Tensor, Value
 from ...constraints.ir.opnames import is_in_place
 from ...constraints.ir.program import Argument, Node, Origin, Program, Ref, parts_of, refs

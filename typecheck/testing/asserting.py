@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from types import FrameType, ModuleType
 from typing import Any, Final
 
-from ...constraints.engine.generate import Rules
+from ...constraints.engine.ruleset import Rules
 from ...constraints.ir.language import Number, Tensor, Value
 from ...constraints.ir.spec_text import Inputs, parse_spec
 from ...constraints.terms.dims import Term, evaluate

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import torch
 
-from ...constraints.engine.generate import Rule, RuleFailed, Rules
+from ...constraints.engine.ruleset import Rule, RuleFailed, Rules
 from ...tracer.host.operators import schema_of
 from .differential import Case, Disagreement, T, check_case
 

@@ -19,8 +19,9 @@ from typing import Any
 
 import torch
 
-from ...constraints.engine.generate import Generator, Rules, leaves
+from ...constraints.engine.generate import Generator
 from ...constraints.engine.kernels import kernels_of
+from ...constraints.engine.ruleset import Rules, leaves
 from ...constraints.ir.language import Constraint, Dots, Dyn, Layout, Slice, Tensor
 from ...constraints.ir.system import Domain
 from ...constraints.rules.common import contiguous_strides

@@ -14,7 +14,7 @@ from math import inf
 
 from torch.export import ExportedProgram
 
-from ....constraints.engine.generate import Rules
+from ....constraints.engine.ruleset import Rules
 from ....constraints.ir.language import Dynamic, Number, Tensor
 from ....constraints.ir.program import Origin, Ref
 from ....constraints.ir.spec import InputPath, Spec

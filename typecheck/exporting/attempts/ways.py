@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 from typing import Any, Final
 
-from ....constraints.engine.generate import Rules
+from ....constraints.engine.ruleset import Rules
 from ....constraints.ir.language import tensors
 from ....constraints.ir.program import Node
 from ....constraints.ir.system import Path

@@ -16,7 +16,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any, Final, Protocol
 
-from ....constraints.engine.generate import Rules
+from ....constraints.engine.ruleset import Rules
 from ....constraints.ir.language import LOOSE, Ellipses, Slice, Tensor
 from ....constraints.ir.opnames import IGNORED, PARAMETERS, SYNONYMS, canonical
 from ....constraints.ir.program import Node, Ref
