@@ -10,7 +10,8 @@ from typing import Any, Final
 
 import torch
 
-from ...constraints.engine.generate import Generator, nowhere
+from ...constraints.engine.facts import nowhere
+from ...constraints.engine.generate import Generator
 from ...constraints.engine.memory import COPYING, Region, clash, lies_there, meets, require_apart, unsettled
 from ...constraints.engine.overlap import APART, ITERATED, SHAPED_FIRST, UNCHECKED, Overlap, refused
 from ...constraints.engine.trying import Undecided
