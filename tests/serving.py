@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import httpx
 from starlette.testclient import TestClient
@@ -16,12 +17,41 @@ from starlette.testclient import TestClient
 from anyshape.typecheck.service.app import create_app
 from anyshape.typecheck.service.http.core import Service
 from anyshape.typecheck.service.ops.settings import Settings
-from anyshape.typecheck.service.work.workers import Executor, Worker
+from anyshape.typecheck.service.work.workers import CheckLimits, Executor, Outcome, Watch, Worker
 
 FIXTURES = Path(__file__).parent / "tracer/fixtures"
 
 
-def in_process(settings: Settings, make: Callable[[], Executor] = Worker) -> TestClient:
+class Lent:
+    """A worker that the services of this process hand on to each other, since its start takes seconds."""
+
+    idle: ClassVar[list[Worker]] = []
+
+    def __init__(self) -> None:
+        self._worker: Worker | None = None
+
+    def ask(
+        self, form: str, content: bytes, question: Mapping[str, Any], limits: CheckLimits, watch: Watch
+    ) -> Outcome:
+        if self._worker is None:
+            self._worker = self.idle.pop() if self.idle else Worker()
+        return self._worker.ask(form, content, question, limits, watch)
+
+    def close(self) -> None:
+        """Keeps the worker for the next service."""
+        if self._worker is not None:
+            self.idle.append(self._worker)
+        self._worker = None
+
+
+@atexit.register
+def end_idle() -> None:
+    """Ends the processes that no service has any more."""
+    while Lent.idle:
+        Lent.idle.pop().close()
+
+
+def in_process(settings: Settings, make: Callable[[], Executor] = Lent) -> TestClient:
     """A client of a service in this process; it runs within `with`."""
     return TestClient(create_app(settings, make), base_url="http://localhost")
 
