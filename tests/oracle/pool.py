@@ -4,6 +4,7 @@ and the run goes on.
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import sys
@@ -130,6 +131,7 @@ def judge_entry(
 
 
 def _work(pipe: Connection, options: Options) -> None:
+    gc.freeze()  # a collection would look at, and copy, all that the two processes share
     with open(os.devnull, "w") as nowhere:  # torch warns from C++, once per call and more
         os.dup2(nowhere.fileno(), 2)
     while True:

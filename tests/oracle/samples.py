@@ -13,7 +13,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from itertools import chain, islice
 from typing import Any, Literal
 
@@ -70,15 +70,15 @@ class Sample:
     def __str__(self) -> str:
         return f"{self.entry} {self.form} {self.number}"
 
-    @property
+    @cached_property
     def leaves(self) -> list[Any]:
         return pytree.tree_leaves((self.args, self.kwargs))
 
-    @property
+    @cached_property
     def tensors(self) -> list[torch.Tensor]:
         return [leaf for leaf in self.leaves if isinstance(leaf, torch.Tensor)]
 
-    @property
+    @cached_property
     def varied(self) -> list[Any]:
         """The arguments that are varied: the tensors; the integers of a call that has no tensors."""
         return self.tensors or [leaf for leaf in self.leaves if type(leaf) is int]
