@@ -41,6 +41,21 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+OFTEN = 100
+"""After so many tests, what is left is kept out of later collections: modules that were imported, tables."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """Keeps what the last tests have left behind out of each later collection of garbage."""
+    if next(_STARTED) % OFTEN == OFTEN - 1:
+        gc.collect()
+        gc.freeze()
+
+
+_STARTED = itertools.count()
+
+
 @pytest.fixture(autouse=True)
 def validated_distributions() -> None:
     """Distributions validate what they are given, as they do until something is compiled in the process."""
