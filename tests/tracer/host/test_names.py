@@ -38,6 +38,13 @@ def tree(file: Path) -> ast.Module:
     return ast.parse(file.read_text(encoding="utf-8"))
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _trees_of_these_tests_alone() -> Iterator[None]:
+    """Lets go of the trees, which are millions of objects, after the last test that reads them."""
+    yield
+    tree.cache_clear()
+
+
 def members(module: ast.Module) -> Iterator[str]:
     """What the classes of a file have: methods, attributes, slots."""
     for node in ast.walk(module):
@@ -48,10 +55,15 @@ def members(module: ast.Module) -> Iterator[str]:
                     named = getattr(target, "target", target)
                     yield getattr(named, "id", getattr(named, "name", ""))
         elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
-            yield node.attr if ast.unparse(node.value) in ("self", "cls") else ""
+            yield node.attr if isinstance(node.value, ast.Name) and node.value.id in ("self", "cls") else ""
 
 
-OWN: Final = DOCUMENTED.union(*(members(tree(file)) for file in FILES))
+@cache
+def own() -> frozenset[str]:
+    """All that classes of this package have, and what is documented."""
+    return DOCUMENTED.union(*(members(tree(file)) for file in FILES))
+
+
 LISTED: Final = frozenset(part for name in NAMES for part in name.split(".") if PRIVATE.fullmatch(part))
 OPERATORS: Final = frozenset(name.rpartition(".")[2] for name in NAMES if name.startswith("torch.ops."))
 """Rules know operators by name."""
@@ -81,7 +93,7 @@ def foreign(module: ast.Module) -> Iterator[tuple[int, str]]:
             root, _, rest = ast.unparse(node.value).partition(".")
             if root in homes:
                 yield node.lineno, ".".join(filter(None, (homes[root], rest, node.attr)))
-            elif node.attr not in OWN or (node.attr in LISTED and not is_own(root)):
+            elif node.attr not in own() or (node.attr in LISTED and not is_own(root)):
                 yield node.lineno, node.attr
         elif isinstance(node, ast.Constant) and is_name(str(node.value)):
             yield node.lineno, str(node.value)
