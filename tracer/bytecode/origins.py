@@ -130,6 +130,11 @@ class ModuleNames:
         if len(self._of_code) < len(graphs):
             self._of_code.clear()
 
+    @property
+    def are_none(self) -> bool:
+        """Returns whether there are no modules, so that no frame is of one."""
+        return not (self._names or self._of_code)
+
     def of_frame(self, frame: FrameType) -> str | None:
         """Returns the path of the module whose method the frame runs, or None."""
         code = frame.f_code
@@ -161,7 +166,7 @@ def here(names: ModuleNames) -> Origin:
         frame = frame.f_back
     if frame is None:
         return Origin(module=module or "")
-    outer: FrameType | None = frame
+    outer: FrameType | None = None if names.are_none else frame
     while module is None and outer is not None:
         module = names.of_frame(outer)
         outer = outer.f_back
