@@ -41,7 +41,7 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-OFTEN = 100
+OFTEN = 50
 """After so many tests, what is left is kept out of later collections: modules that were imported, tables."""
 
 
