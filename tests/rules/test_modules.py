@@ -49,7 +49,7 @@ class Module:
         return f"{self.build.__name__}({', '.join(given)}) of {', '.join(map(str, self.inputs))}"
 
     def make(self) -> nn.Module:
-        torch.manual_seed(0)
+        torch.default_generator.manual_seed(0)
         module = self.build(*self.args, **self.kwargs)
         if self.first:
             module(torch.zeros(self.first))

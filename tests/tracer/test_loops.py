@@ -20,6 +20,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from anyshape.constraints.ir.language import Tensor as Known
 from anyshape.constraints.ir.program import Ref, from_json, to_json
+from anyshape.constraints.ir.spec import Declared
 from anyshape.constraints.ir.spec_text import parse_spec
 from anyshape.constraints.ir.system import Path, System
 from anyshape.constraints.rules import default_rules
@@ -45,6 +46,11 @@ def trace(target: Any, inputs: str, *assume: str) -> System:
     return system
 
 
+@functools.cache
+def parameters(inputs: str) -> tuple[Declared, ...]:
+    return parse_spec(inputs, ()).inputs
+
+
 def eager(target: Any, inputs: str, values: dict[str, int]) -> list[tuple[int, ...]] | None:
     """The shapes that the program returns at these sizes; None where it refuses them."""
     def build(declared: Any) -> Any:
@@ -54,7 +60,7 @@ def eager(target: Any, inputs: str, values: dict[str, int]) -> list[tuple[int, .
             return torch.ones([evaluate(d, values) for d in kind.shape], dtype=dtype)
         return evaluate(kind, values) if isinstance(kind, Term) else kind
 
-    bound = bind(target, parse_spec(inputs, ()).inputs, build)
+    bound = bind(target, parameters(inputs), build)
     try:
         result = target(*bound.args, **bound.kwargs)
     except (*REFUSALS, KeyError):
@@ -115,11 +121,12 @@ def disagreements(case: Case) -> list[str]:
         found.append("summarised, and should not be")
     names = system.domain.symbols
     sizes = [range(case.upto + 1) if name == "n" else (1, 2, 3) for name in names]
+    paths = [(p.premise, p) for p in system.paths]
     for combination in itertools.product(*sizes):
         values = dict(zip(names, combination, strict=True))
         if not all(holds(a, values) for a in system.domain.assumptions):
             continue
-        taken = [p for p in system.paths if holds(p.premise, values)]
+        taken = [p for premise, p in paths if holds(premise, values)]
         if not taken or any(p.end.how == "gave-up" or by_data(p) for p in taken):
             if case.summarised:
                 found.append(f"{values} takes no path, or an open one")

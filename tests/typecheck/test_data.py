@@ -43,11 +43,11 @@ def drawn(dtype: str, shape: Sequence[int], draw: int) -> Tensor:
 
 def outcomes(target: Callable[..., Any], inputs: str, values: dict[str, int]) -> set[bool]:
     """Whether it runs at these sizes, on data of several kinds."""
-    found = set()
+    found, parameters = set(), parse_spec(inputs).inputs
     for draw in range(DRAWS):
-        torch.manual_seed(draw)
+        torch.default_generator.manual_seed(draw)
         given = {}
-        for declared in parse_spec(inputs).inputs:
+        for declared in parameters:
             assert isinstance(declared.type, Type)
             shape = [evaluate(n, values) for n in declared.type.shape]
             given[declared.name] = drawn(declared.type.dtype or "float32", shape, draw)
