@@ -7,7 +7,7 @@ import functools
 import linecache
 import os
 from types import CodeType, FrameType
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import torch
 
@@ -35,6 +35,8 @@ _INNER: tuple[str, ...] = (
     "<frozen",
 )
 _INNER += _OUR_FOLDERS
+_INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
+"""The names of the folders of installed packages."""
 _OF_STAND_INS: set[str] = set()
 
 
@@ -46,10 +48,17 @@ def is_inner(filename: str) -> bool:
     return filename.startswith(_INNER) or filename in _OF_STAND_INS
 
 
+@functools.cache
+def is_installed(filename: str) -> bool:
+    """Returns whether the file is inner, or belongs to a package that was installed, as programs use it."""
+    return is_inner(filename) or not _INSTALLED.isdisjoint(filename.split(os.sep))
+
+
 def hide(filename: str) -> None:
     """Makes a file of stand-ins count as inner: what they call has its origin where they are called."""
     _OF_STAND_INS.add(filename)
     is_inner.cache_clear()
+    is_installed.cache_clear()
 
 
 @functools.cache

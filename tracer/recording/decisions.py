@@ -30,7 +30,7 @@ from ...constraints.terms.intervals import interval
 from ...constraints.terms.rows import Deeper, rank_of
 from ..bytecode.handlers import is_guarded
 from ..bytecode.operands import MOST
-from ..bytecode.origins import caller, here, is_inner
+from ..bytecode.origins import caller, here, is_inner, is_installed
 from ..host.operators import INSTALLED
 from ..patches.stand_ins import AnotherSource, calls_builtins
 from ..recorder import Recorder
@@ -309,7 +309,7 @@ class Decisions(Recorder):
         if isinstance(key, Term) and _calls_hash(frame):
             return hash(self.number(key))
         others = None if isinstance(key, int) else beside(frame)
-        if others is None and isinstance(key, Term) and not is_inner(frame.f_code.co_filename):
+        if others is None and isinstance(key, Term) and not is_installed(frame.f_code.co_filename):
             return hash((id(self), Size))  # a cache of results compares those that it meets
         if others is not None and isinstance(key, Term):
             if not others.are_all:

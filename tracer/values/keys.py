@@ -7,6 +7,7 @@ with the size as a key, they are the integers that the code mentions, the keys o
 can name, and the sizes that it hashed before. These may not be all, so the result is approximate then. In any
 other call of the program's, such as that of a function with a cache of results, all sizes have one hash:
 Python compares them with each other, argument by argument, and each comparison that sizes decide is a branch.
+Where an installed package makes the call, equal sizes have equal hashes, without branches.
 
 In `d[f"conv{n}"]` the digits of a size become a part of a key. They can be found only in a container that has
 keys with digits.
