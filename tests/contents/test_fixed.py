@@ -16,7 +16,7 @@ from torch import Tensor
 
 from anyshape.constraints.contents.outcomes import fixed
 from anyshape.constraints.contents.outcomes.dataless import Dataless
-from anyshape.constraints.engine import generate
+from anyshape.constraints.engine import facts
 from anyshape.constraints.ir.language import Between
 from anyshape.constraints.ir.program import Ref
 from anyshape.constraints.ir.spec_text import parse_spec
@@ -127,7 +127,7 @@ def recorded(program: Step) -> list[tuple[Path, Dataless]]:
     """The paths through a program, each with what its recording knows of its values."""
     known: list[Dataless] = []
     spec = parse_spec("x: float32[n, m]", ["n >= 0", "m >= 0"])
-    with mock.patch.object(generate, "Dataless", lambda *of: known.append(Dataless(*of)) or known[-1]):
+    with mock.patch.object(facts, "Dataless", lambda *of: known.append(Dataless(*of)) or known[-1]):
         system, _ = recorder.record(program, spec, default_rules, DomainOracle(spec.domain))
     return [(path, one) for path in system.paths for one in known if one._values is path.values]
 

@@ -23,7 +23,7 @@ from anyshape.constraints.contents.sizes.arrays import Arrays, DoesNotRun
 from anyshape.constraints.contents.sizes.bounds import LAWS
 from anyshape.constraints.contents.sizes.lines import Bound
 from anyshape.constraints.contents.sizes.tails import Tail
-from anyshape.constraints.engine import generate
+from anyshape.constraints.engine import answers
 from anyshape.typecheck import check
 
 EDGES: Final = (127, 128, 129, 255, 256, 257, 511, 512, 513, 2050)
@@ -238,8 +238,8 @@ def _asked(index: Callable[[Tensor], Tensor]) -> tuple[Places, int, int]:
     """Returns the program that computes the index, its reference, and the time at which it is used."""
     asked: list[tuple[Places, int, int]] = []
     with mock.patch.object(indices, "is_settled", return_value=False), \
-         mock.patch.object(generate, "chains_of", return_value=()), \
-         mock.patch.object(generate, "needed", lambda *given: asked.append(given[:3])):  # fmt: skip
+         mock.patch.object(answers, "chains_of", return_value=()), \
+         mock.patch.object(answers, "needed", lambda *given: asked.append(given[:3])):  # fmt: skip
         check(lambda x: torch.zeros(50)[index(x)], "x: float32[q]", replay=False)
     return asked[-1]
 
