@@ -135,9 +135,16 @@ class ViewMemory(Memory):
     at_least: AtLeast
     """Whether a dim is known to be no less than a number."""
     root: Memory = field(init=False)
+    given_back: bool | None = field(init=False, default=None)
+    """Whether the result is the tensor itself or all of it in another shape, for an operator that returns
+    either that or a copy; None where that is not known, and for all other operators.
+    """
 
     def __post_init__(self) -> None:
         self.root = self.source.whole()
+        op, result = self.node.op, self.results[self.place]
+        if op in _PERHAPS and isinstance(result, Tensor):
+            self.given_back = _gives_back(op, {**dict(self.node.args), "input": self.input}, result)
 
     def itself(self) -> Memory:
         return self.source.itself() if self.is_the_object else self
@@ -211,16 +218,6 @@ class ViewMemory(Memory):
     def is_copy(self) -> bool:
         """Returns whether the result certainly has memory of its own."""
         return self.given_back is False
-
-    @property
-    def given_back(self) -> bool | None:
-        """Returns whether the result is the tensor itself or all of it in another shape, for an operator that
-        returns either that or a copy; None where that is not known, and for all other operators.
-        """
-        result = self.results[self.place]
-        if self.node.op not in _PERHAPS or not isinstance(result, Tensor):
-            return None
-        return _gives_back(self.node.op, {**dict(self.node.args), "input": self.input}, result)
 
     @property
     def is_the_object(self) -> bool | None:
