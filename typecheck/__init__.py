@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .checking.inference import Inferred, InferredRelation, infer
     from .checking.inline import assert_shape, reveal_shape
     from .checking.releases import ReleaseError
-    from .checking.target import TargetError
+    from .checking.target_error import TargetError
     from .dim_specs.dynamic_shapes import DynamicShapes, GivenUp
     from .exporting.export import Exported, ExportError, export
     from .facade import Report
@@ -44,7 +44,7 @@ _HOMES = {
     ".checking.inference": "Inferred InferredRelation infer",
     ".checking.inline": "assert_shape reveal_shape",
     ".checking.releases": "ReleaseError",
-    ".checking.target": "TargetError",
+    ".checking.target_error": "TargetError",
     ".dim_specs.dynamic_shapes": "DynamicShapes GivenUp",
     ".exporting.export": "Exported ExportError export",
     ".facade": "Report",

@@ -21,7 +21,7 @@ from anyshape.tracer.recording import record
 from anyshape.tracer.summaries import merging
 from anyshape.typecheck.checking import clock
 from anyshape.typecheck.checking.api import check
-from anyshape.typecheck.checking.target import TargetError
+from anyshape.typecheck.checking.target_error import TargetError
 from anyshape.typecheck.facade import Report
 from anyshape.typecheck.report.codes import Code
 

@@ -24,7 +24,7 @@ from anyshape.solver.tactics import judge
 from anyshape.solver.theory import bounds
 from anyshape.typecheck import check
 from anyshape.typecheck.checking.second_solver import VERSIONS
-from anyshape.typecheck.checking.target import TargetError
+from anyshape.typecheck.checking.target_error import TargetError
 from anyshape.typecheck.cli.main import main
 from anyshape.typecheck.facade import Report
 from anyshape.typecheck.remote.sending import package

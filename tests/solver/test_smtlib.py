@@ -21,7 +21,7 @@ from anyshape.constraints.terms.dims import Dim, evaluate, maximum, minimum, rou
 from anyshape.constraints.terms.formula import Compare, compare, holds
 from anyshape.solver.smtlib import VERDICTS, as_smt2, as_text
 from anyshape.typecheck import check
-from anyshape.typecheck.checking.target import TargetError
+from anyshape.typecheck.checking.target_error import TargetError
 from anyshape.typecheck.cli.dumping import dump
 from anyshape.typecheck.cli.main import main
 

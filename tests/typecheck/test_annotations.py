@@ -10,7 +10,7 @@ import pytest
 from anyshape.constraints.ir.spec_text import SpecError, parse_spec
 from anyshape.typecheck import check
 from anyshape.typecheck.checking.annotations import spec_of
-from anyshape.typecheck.checking.target import TargetError
+from anyshape.typecheck.checking.target_error import TargetError
 
 
 class FloatBCHW:

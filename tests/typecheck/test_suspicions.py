@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from anyshape.typecheck import check
 from anyshape.typecheck.checking.suspicions import TABLE, wanted
-from anyshape.typecheck.checking.target import TargetError
+from anyshape.typecheck.checking.target_error import TargetError
 from anyshape.typecheck.report.codes import ON, SUSPICIONS, Code
 
 COLUMN = nn.Linear(4, 1)

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from anyshape.typecheck.checking.target import TargetError, resolve
+from anyshape.typecheck.checking.target import resolve
+from anyshape.typecheck.checking.target_error import TargetError
 
 SOURCE = '''\
 from dataclasses import dataclass
@@ -18,7 +19,8 @@ class Model:
     def __call__(self, x): return x
 
 class Needs:
-    def __init__(self, depth, width=3): pass
+    def __init__(self, depth, width: int = 3): self.given = depth, width
+    def __call__(self, x): return x
 
 class Broken:
     def __init__(self):
@@ -36,6 +38,7 @@ def function(x, y): return x
 def factory(): return Model()
 def optional(x=None): return Model()
 def anything(*args): return args
+def scaled(times: int): return Model()
 def odd(): return 3
 def archive(): return "missing.pt2"
 instance = Model()
@@ -63,14 +66,36 @@ RESOLVED = {
     "./models.py:Model": "Model",
     "anyshape_models:Model": "Model",
     "os.path:join": "function",
+    "models.py:Needs(3)": "Needs",
+    "models.py:Needs(3, width=4)": "Needs",
+    "models.py:Needs(depth={'a': [1, -2.5, None, True, 'a(b):c']})": "Needs",
+    "models.py:Configured()": "Configured",
+    "models.py:factory()": "Model",
+    "models.py:scaled(2)": "Model",
+    "models.py:Outer.Inner()": "Inner",
 }
 
 REFUSED = {
     "models.py:Modle": ("models.py has no 'Modle'", "did you mean 'Model'?"),
-    "models.py:zzz": ("no 'zzz'", "it defines", "Configured"),
-    "models.py": ("does not name what to check", "Configured"),
+    "models.py:zzz": ("no 'zzz'", "it defines", "Outer", "and 4 more"),
+    "models.py": ("does not name what to check", "factory"),
     "models.py:Outer.Iner": ("models.py:Outer has no 'Iner'", "Inner"),
-    "models.py:Needs": ("takes arguments: Needs(depth, width=3)",),
+    "models.py:Needs": ("Needs needs depth", '"models.py:Needs(depth=…)"', "Needs(depth, width: int = 3)"),
+    "models.py:Needs(width=4)": ("Needs needs depth", "Needs(width=4, depth=…)"),
+    "models.py:Needs(1, 2, 3)": ("does not take the arguments: too many", "Needs(depth, width: int = 3)"),
+    "models.py:Needs(1, widht=2)": ("has no parameter 'widht'", "did you mean 'width'?"),
+    "models.py:Needs(1, depth=2)": ("multiple values for argument 'depth'",),
+    "models.py:Needs(n)": ("the argument n is no literal", "a number, a text in quotes"),
+    "models.py:Needs(open('x'))": ("the argument open('x') is no literal",),
+    "models.py:Needs(*[1])": ("the argument *[1] is no literal",),
+    "models.py:Needs(**{'depth': 1})": ("**{'depth': 1} is no argument",),
+    "models.py:Needs(1) + f(2)": ("the arguments '1) + f(2' cannot be read",),
+    "models.py:Needs(1) or f(2)": ("cannot be read",),
+    f"models.py:Needs({'[' * 5000})": ("cannot be read",),
+    f"models.py:Needs({'1,' * 6000})": ("12,000 characters; at most 10,000",),
+    "models.py:scaled()": ("scaled needs times: int",),
+    "models.py:instance(3)": ("instance is built already, with the type Model", "leave out the arguments"),
+    "models.py:SIZE(3)": ("SIZE is built already, with the type int",),
     "models.py:Broken": ("failed: RuntimeError: no weights here",),
     "models.py:SIZE": ("of type int",),
     "models.py:odd": ("of type int",),
@@ -167,3 +192,47 @@ def test_a_file_is_read_as_it_is_now(tmp_path: Path, monkeypatch: pytest.MonkeyP
         file.write_text(f"def size(x): return {number}\n")
         os.utime(file, (1_000_000_000, 1_000_000_000))
         assert resolve(f"{file}:size").value(None) == int(number)
+
+
+PACKAGES = {
+    "pkg/models/rel.py": ("from .parts import SIZE", "from ..sizes import WIDTH"),
+    "namespace/inner/rel.py": ("from .parts import SIZE", "from ..sizes import WIDTH"),
+    "flat/rel.py": ("from .parts import SIZE", "from sizes import WIDTH"),
+    "plain/rel.py": ("from parts import SIZE", "from pkg.sizes import WIDTH"),
+    "src/rel.py": ("from pkg.models.parts import SIZE", "from library.sizes import WIDTH"),
+}
+
+
+@pytest.mark.parametrize("path", PACKAGES)
+def test_a_file_imports_as_its_project_does(
+    tmp_path: Path, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Relatively, from its own folder, from the root of the project, and from the folder `src` there."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    known = {*sys.modules}
+    (tmp_path / "pyproject.toml").touch()
+    for file in ("pkg/__init__.py", "pkg/models/__init__.py", "src/library/__init__.py"):
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).touch()
+    for folder in ("pkg", "namespace", "flat", "src/library", "."):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        (tmp_path / folder / "sizes.py").write_text("WIDTH = 4\n")
+    for folder in ("pkg/models", "namespace/inner", "flat", "plain"):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        (tmp_path / folder / "parts.py").write_text("SIZE = 3\n")
+    (tmp_path / path).write_text("\n".join((*PACKAGES[path], "def f(x): return SIZE * WIDTH\n")))
+    try:
+        assert resolve(f"{tmp_path / path}:f").value(None) == 12
+    finally:
+        for name in {*sys.modules} - known:
+            del sys.modules[name]
+
+
+def test_a_relative_import_of_what_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "rel.py").write_text("from .blocks import Block\n")
+    with pytest.raises(TargetError, match=r"No module named 'models\.blocks'") as caught:
+        resolve(f"{tmp_path}/models/rel.py:Net")
+    assert caught.value.origin.code == "from .blocks import Block"
+    assert "models.rel" not in sys.modules

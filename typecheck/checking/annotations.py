@@ -19,7 +19,8 @@ from typing import Any, Final
 from ...constraints.ir.spec_text import DTYPES, SpecError
 from ...tracer.host.interpreter import signature
 from .jaxtyping_axes import HINT, Axis, axes_of, written
-from .target import TargetError, is_graph_module
+from .target import is_graph_module
+from .target_error import TargetError
 
 FAMILIES: Final[Mapping[str, str]] = {
     "Float": "float32",

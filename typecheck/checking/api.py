@@ -30,7 +30,8 @@ from .releases import known_release, require_known, untested
 from .rule_packages import packaged_rule
 from .sources import Source, source_of
 from .suspicions import suspected
-from .target import Target, TargetError, known_device, resolve
+from .target import Target, known_device, resolve
+from .target_error import TargetError
 from .trial import Trial, Witnesses, show
 
 if TYPE_CHECKING:

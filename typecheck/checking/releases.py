@@ -9,7 +9,8 @@ from ...constraints.ir.program import Origin
 from ...tracer.host import releases
 from ..report.codes import Code
 from ..report.report import Finding
-from .target import Target, TargetError
+from .target import Target
+from .target_error import TargetError
 
 
 class ReleaseError(TargetError):

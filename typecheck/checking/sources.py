@@ -19,7 +19,8 @@ from ...tracer.readers.graph import Traced
 from ...tracer.readers.graph import system as graph_system
 from ..replay.replay import Inconclusive, Outcome, Replayer, at, by_rules
 from .clock import Clock
-from .target import Target, TargetError, is_graph_module
+from .target import Target, is_graph_module
+from .target_error import TargetError
 
 
 class Source(Protocol):

@@ -15,7 +15,7 @@ from ...constraints.engine.kernels import DEVICES
 from ...constraints.ir.spec_text import SpecError
 from ..checking.clock import Progress
 from ..checking.reading import Reading
-from ..checking.target import TargetError
+from ..checking.target_error import TargetError
 from ..facade import Report
 from ..project import baseline as baselines
 from ..project.baseline import Baseline

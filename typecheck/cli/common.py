@@ -11,6 +11,8 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
+from ..checking.construction import called_with
+from ..checking.target_error import TargetError
 from ..facade import Report
 from ..report.report import Verdict
 from .terminal import progress
@@ -30,8 +32,9 @@ BAD_INPUT: Final = 2
 INTERRUPTED: Final = 130
 
 TARGETS: Final = """\
-TARGET is file.py:Name, package.module:Name or a saved .pt2. Name is a class that is built without arguments,
-a model, a function, or a function without arguments that makes one of these.
+TARGET is file.py:Name, package.module:Name or a saved .pt2. Name is a class, a model, a function, or a
+function that makes one of these. Arguments for a class, or for a function that makes a model, stand in
+parentheses, "unet.py:UNet(3, classes=21)", or in --args "3, classes=21".
 
 A spec names an input, its dtype and its sizes, which may be terms; an input without a dtype is float32:
   --input "x: float32[b, 3, 4*h, w]" --input "n: int" --input "flag=True"
@@ -76,6 +79,18 @@ def add_program(parser: argparse.ArgumentParser, *, optional: bool = False) -> N
     """TARGET alone."""
     help = "the program: file.py:Name, package.module:Name or FILE.pt2"
     parser.add_argument("target", metavar="TARGET", nargs="?" if optional else None, help=help)
+    parser.add_argument(
+        "--args", metavar="TEXT", help='arguments with which TARGET is built: "3, classes=21"; literals only'
+    )
+
+
+def with_args(options: argparse.Namespace) -> argparse.Namespace:
+    """Returns the options of a command, with `--args` as part of its target."""
+    if getattr(options, "args", None) is not None:
+        if options.target is None:
+            raise TargetError("--args applies to one TARGET, and none is named")
+        options.target = called_with(options.target, options.args)
+    return options
 
 
 def add_assumptions(parser: argparse.ArgumentParser, example: str) -> None:

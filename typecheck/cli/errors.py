@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 
 from ...constraints.ir.spec_text import SpecError
-from ..checking.target import TargetError
+from ..checking.target_error import TargetError
 from .terminal import width
 
 

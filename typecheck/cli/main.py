@@ -13,8 +13,8 @@ from importlib import import_module
 from typing import Final
 
 from ...constraints.ir.spec_text import SpecError, suggestion
-from ..checking.target import TargetError
-from .common import BAD_INPUT, INTERRUPTED
+from ..checking.target_error import TargetError
+from .common import BAD_INPUT, INTERRUPTED, with_args
 from .errors import told
 
 COMMANDS: Final = (
@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else [*arguments]
     options = _parsed(given)
     try:
-        code: int = options.run(options)
+        code: int = options.run(with_args(options))
         sys.stdout.flush()
         return code
     except KeyboardInterrupt:

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ...constraints.ir.spec_text import SpecError
-from ..checking.target import TargetError
+from ..checking.target_error import TargetError
 from ..project.config import FILE
 from ..project.watching import changed, look, until_changed
+from ..report.target_names import source_of
 from . import check
 from .common import Commands, command
 from .errors import told
@@ -63,7 +64,7 @@ def _first(options: argparse.Namespace) -> set[str]:
     """Returns the files to watch before the first answer, which names the files that it depends on."""
     folders = (Path.cwd(), *Path.cwd().parents)
     files = {str(folder / FILE) for folder in folders if (folder / FILE).is_file()}
-    source, _, _ = (options.target or "").rpartition(":")
+    source = source_of(options.target or "")
     return files | {os.path.abspath(source if source.endswith(".py") else options.target or FILE)}
 
 

@@ -43,7 +43,7 @@ from ...tracer.readers.exported import GraphError
 from ..checking.api import Examined, default_rules, examine
 from ..checking.clock import Progress
 from ..checking.releases import known_release
-from ..checking.target import TargetError
+from ..checking.target_error import TargetError
 from ..checking.trial import show
 from ..dim_specs.dynamic_shapes import DynamicShapes, GivenUp, of_report, tree_of
 from ..dim_specs.specs import DimSpec

@@ -19,7 +19,8 @@ from ...solver.facts.refine import simplify
 from ...solver.tactics.judge import Budget
 from ..checking.api import ReadTarget, default_rules, question
 from ..checking.clock import Clock, Progress
-from ..checking.target import TargetError, is_graph_module, resolve
+from ..checking.target import is_graph_module, resolve
+from ..checking.target_error import TargetError
 from .nodes import NODE
 
 if TYPE_CHECKING:

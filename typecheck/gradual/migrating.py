@@ -29,7 +29,8 @@ from ...solver.tactics.judge import Budget, Judge
 from ..checking.annotations import spec_of
 from ..checking.api import examine
 from ..checking.clock import Progress
-from ..checking.target import TargetError, is_graph_module, resolve
+from ..checking.target import is_graph_module, resolve
+from ..checking.target_error import TargetError
 from ..facade import Report
 from ..report.report import Verdict
 from .nodes import values_of

@@ -24,7 +24,7 @@ from typing import Any, Final, NoReturn, TypeVar
 from ...constraints.engine.kernels import DEVICES
 from ...constraints.ir.program import Origin
 from ...constraints.ir.spec_text import suggestion
-from ..checking.target import TargetError
+from ..checking.target_error import TargetError
 from ..report.codes import SUSPICIONS, Code
 
 FILE: Final = "pyproject.toml"

@@ -25,7 +25,7 @@ from typing import Any, Concatenate, Final, Literal, ParamSpec, TypeAlias, TypeV
 import httpx
 
 from ...constraints.ir.spec_text import Inputs
-from ..checking.target import TargetError
+from ..checking.target_error import TargetError
 from ..facade import Report
 from .sending import Package, package
 

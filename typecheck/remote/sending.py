@@ -20,7 +20,8 @@ from ...constraints.ir.system import System
 from ...tracer.readers.archive import MAX_BYTES, ArchiveError, parse_json, read_bytes
 from ..checking.api import default_rules, question
 from ..checking.clock import Clock, Progress
-from ..checking.target import TargetError, resolve
+from ..checking.target import resolve
+from ..checking.target_error import TargetError
 from ..facade import Report
 
 _TEXT_OF_A_LINE: Final = re.compile(r'(?m)^(?!\s*File ").*\n?')

@@ -11,6 +11,7 @@ from typing import Final
 from xml.etree import ElementTree as ET
 
 from ..report.report import ReportData, Verdict
+from ..report.target_names import source_of
 from .text import headline, to_text
 
 _ILLEGAL: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -30,7 +31,8 @@ def to_junit(reports: Sequence[ReportData]) -> str:
     root = ET.Element("testsuites", counts)
     suite = ET.SubElement(root, "testsuite", {"name": "anyshape", "skipped": "0", **counts})
     for report in reports:
-        file, _, name = report.target.rpartition(":")
+        file = source_of(report.target)
+        name = report.target.removeprefix(f"{file}:")
         attributes = {"classname": file or "anyshape", "name": name, "time": f"{_seconds(report):.3f}"}
         case = ET.SubElement(suite, "testcase", {key: _legal(value) for key, value in attributes.items()})
         text = _legal(to_text(report))
