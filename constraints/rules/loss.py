@@ -563,11 +563,13 @@ def linear_cross_entropy_chunked(
     batch_chunk_size: Value, acc_policy: Value, acc_dtype: Value, allow_retain_graph: bool,
     compute_input_grad: bool, compute_linear_weight_grad: bool, compute_linear_bias_grad: bool,
 ) -> tuple[Tensor, ...]:
-    """[n, d], [k, d], classes [n], [k], [k] -> [], and the derivatives that are asked for"""
+    """[n, d], [k, d], classes [n] or probabilities [n, k], [k], [k] -> [], and the derivatives asked for"""
     losses = linear_cross_entropy_each(
         c, input, linear_weight, target, linear_bias, weight, ignore_index, batch_chunk_size, acc_policy,
         acc_dtype,
     )  # fmt: skip
+    if _holds_probabilities(c, target):
+        _weighs(c, weight, input.shape[0], linear_weight.shape[0])
     return (
         finish(c, mode_of(c, None, None, reduction), losses),
         Tensor(input.shape if compute_input_grad else (0, 0), input.dtype),
@@ -576,15 +578,37 @@ def linear_cross_entropy_chunked(
     )
 
 
+def _holds_probabilities(c: Context, target: Tensor) -> bool:
+    return c.since(2, 15) and target.dtype is not None and category(target.dtype) == 2
+
+
+def _weighs(c: Context, weight: Tensor | None, count: Dim, classes: Dim, otherwise: Formula = False) -> None:
+    """Requires one weight, or one for each class, unless there are no samples or something else holds."""
+    if weight is not None:
+        fits = weight.rank < 2 and any_of((eq(weight.numel, 1), eq(weight.numel, classes), otherwise))
+        told = f"cross_entropy takes a weight for each of {classes} classes, not {weight}"
+        c.require(any_of((eq(count, 0), fits)), told)
+
+
 def linear_cross_entropy_each(
     c: Context, input: Tensor, linear_weight: Tensor, target: Tensor, linear_bias: Tensor | None,
     weight: Tensor | None, ignore_index: Value, batch_chunk_size: Value, acc_policy: Value, acc_dtype: Value,
 ) -> Tensor:
-    """[n, d], [k, d], classes [n] or more, [k], numbers for the classes that occur -> [n]"""
+    """[n, d], [k, d], classes [n] or more, [k], numbers for the classes that occur -> [n]
+
+    From torch 2.15 on the target may hold probabilities [n, k] of the dtype of the scores instead.
+    """
     scores = _scores(c, input, linear_weight, linear_bias)
     apply_law(c, FLOATING, scores.dtype, "cross_entropy")
-    _int64(c, target, "cross_entropy")
     count = scores.shape[0]
+    if _holds_probabilities(c, target):
+        if target.dtype != scores.dtype:
+            c.refuse(f"probabilities of {target.dtype} do not fit scores of {scores.dtype}", TypeError)
+        same_shape(c, scores, target, "cross_entropy with probabilities takes one for each score")
+        _some_class(c, scores)
+        _weighs(c, weight, count, scores.shape[-1], eq(scores.shape[-1], 1))
+        return Tensor((count,), scores.dtype)
+    _int64(c, target, "cross_entropy")
     told = f"cross_entropy takes a class for each of {count} samples, not {target}"
     if target.rank != 1:
         c.refuse(told)

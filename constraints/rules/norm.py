@@ -324,9 +324,14 @@ def native_group_norm(
     group: Dim,
     eps: float = 1e-5,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """A tensor of n*c*s numbers, contiguous before torch 2.14, twice [c] -> the same shape, [n, g], [n, g]"""
+    """A tensor of n*c*s numbers, contiguous before torch 2.14, twice [c] -> the same shape, [n, g], [n, g]
+
+    From torch 2.15 on, nothing is computed of no samples, and the tensor may have any numbers.
+    """
     dtype = _grouped(c, Tensor((N, C, HxW), input.dtype), group, weight, bias)
-    c.require(eq(input.numel, N * C * HxW), f"native_group_norm of {input} is said to be {N} * {C} * {HxW}")
+    nothing = c.since(2, 15) and eq(N, 0)
+    told = f"native_group_norm of {input} is said to be {N} * {C} * {HxW}"
+    c.require(any_of((nothing, eq(input.numel, N * C * HxW))), told)
     layout = suggested_layout(c, input)
     if not c.since(2, 14):
         _as_suggested(c, input, layout)

@@ -8,7 +8,7 @@ from typing import Any, Final
 from ..engine.ruleset import Rule, RuleFunction
 from ..ir.language import Context, Tensor, Value
 from ..terms.dims import Dim
-from ..terms.formula import Formula, all_of, any_of, eq, ge, negate
+from ..terms.formula import Formula, all_of, any_of, eq, ge
 from .common import category, rank_is, strides_of
 from .elementwise import apply_law, clone, pointwise
 
@@ -209,9 +209,6 @@ def scaled_mm_v2(
             fits = scale.rank == 2 and all_of((*map(eq, scale.shape, by_row), eq(strides[-1], 1)))
         # A scale for each row is asked for its second dim before it is known to have one.
         error = ValueError if scale.rank == 2 or recipe[0] not in _BY_ROW else Exception
-        if counts and scale.rank == 2:
-            told_not = "which scales of rows have the right layout is not modelled"
-            c.approximate(told_not, "refuse", negate(fits))
         c.require(any_of((empty, fits)), told, error)
     return Tensor((n, m), out_dtype or input.dtype)
 

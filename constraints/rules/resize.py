@@ -311,12 +311,12 @@ def grid_sample(
     c: Context, input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros",
     align_corners: bool | None = None,
 ) -> Tensor:
-    """`[b, c, *n], [b, *m, len(n)] -> [b, c, *m]`"""
+    """`[b, c, *n], [b, *m, len(n)] -> [b, c, *m]`; before torch 2.15 bicubic for two dimensions only"""
     if mode not in ("bilinear", "nearest", "bicubic"):
         c.refuse(f"mode {mode!r} is not one of bilinear, nearest, bicubic")
     if padding_mode not in ("zeros", "border", "reflection"):
         c.refuse(f"padding mode {padding_mode!r} is not one of zeros, border, reflection")
-    if mode == "bicubic":
+    if mode == "bicubic" and not c.since(2, 15):
         rank_is(c, input, "input of mode 'bicubic'", 4)
     return _sampled(c, input, grid)
 
@@ -324,8 +324,8 @@ def grid_sample(
 def grid_sampler(
     c: Context, input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Tensor:
-    """`[b, c, *n], [b, *m, len(n)] -> [b, c, *m]`; interpolation mode 2 is bicubic, for two dimensions."""
-    if interpolation_mode == 2:
+    """`[b, c, *n], [b, *m, len(n)] -> [b, c, *m]`; mode 2 is bicubic, before torch 2.15 for two axes."""
+    if interpolation_mode == 2 and not c.since(2, 15):
         rank_is(c, input, "input of bicubic interpolation", 4)
     return _sampled(c, input, grid)
 

@@ -12,6 +12,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
+import torch
+
+from anyshape.constraints.ir.release import Release, release_of
+
 from .judge import Remark
 from .pool import Row
 
@@ -42,6 +46,8 @@ class Exemption:
     kind: str
     reason: str
     about: str = ""
+    only: tuple[Release, ...] = ()
+    """The releases of torch whose samples show it; none for all."""
 
     def covers(self, entry: str, remark: Remark) -> bool:
         if not fnmatchcase(entry, self.entry) or remark.kind != self.kind:
@@ -60,6 +66,7 @@ CROPPED = "the memory layout decides whether parts of a cropped circle overlap"
 MASKS = "its sizes decide whether a mask that is reshaped for each head is a view or a copy"
 EITHER_MASK = "without elements a mask is a causal one and is not; either is accepted"
 NO_STRIDES = "which strides a view of no elements has"
+CUT_OFF = "a fractional step is cut off before it is used"
 NO_DATA = "at sizes without elements the sizes decide what data decide elsewhere"
 
 EXEMPTIONS = (
@@ -68,7 +75,7 @@ EXEMPTIONS = (
     Exemption("addbmm", "refuses", "torch enlarges the tensor that it writes the sum into", "in-place"),
     Exemption("addbmm", "accepts", "torch refuses fractional factors of integers", "Float can't"),
     Exemption("arange", "approximate", "an end that is no float is used as it is written", "3.1"),
-    Exemption("arange", "approximate", "a fractional step is cut off before it is used", "in an `out=`"),
+    Exemption("arange", "approximate", CUT_OFF, "in an `out=`", ((2, 13),)),
     Exemption("as_strided*", "approximate", STORAGE),
     Exemption("core ATen", "approximate", STORAGE, "sym_storage_offset"),
     Exemption("control_scan", "approximate", NO_STRIDES, "no elements"),
@@ -105,8 +112,9 @@ def unexpected(
 def stale(
     rows: Iterable[tuple[str, Sequence[Remark]]], table: Sequence[Exemption] = EXEMPTIONS
 ) -> list[Exemption]:
-    """The exemptions of which nothing in a whole run makes use."""
-    rest = list(table)
+    """The exemptions for the release that runs of which nothing in a whole run makes use."""
+    now = release_of(torch.__version__)
+    rest = [row for row in table if not row.only or now in row.only]
     for entry, remarks in rows:
         rest = [row for row in rest if not any(row.covers(entry, r) for r in remarks)]
     return rest

@@ -26,6 +26,7 @@ from anyshape.constraints.ir.language import Context, Tensor, tensors
 from anyshape.constraints.rules import default_rules
 from anyshape.constraints.terms.dims import Term
 from anyshape.constraints.terms.formula import divides
+from anyshape.tracer.host.operators import INSTALLED
 
 JUDGED = [name for name in entries() if name not in LEFT_OUT]
 JOBS = os.cpu_count() or 1
@@ -175,6 +176,12 @@ def test_wrong_rule_is_caught(family: str, mistake: Callable[..., Any]) -> None:
 
 
 # ---- what the harness itself is made of
+
+
+def test_exemption_for_other_releases_is_not_stale() -> None:
+    row = Exemption("add", "accepts", "a reason")
+    here, elsewhere = replace(row, only=(INSTALLED,)), replace(row, only=((2, 0), (9, 0)))
+    assert stale([], (here, elsewhere)) == [here]
 
 
 def test_exemption_that_nothing_needs_is_stale() -> None:

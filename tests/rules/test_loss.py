@@ -210,6 +210,14 @@ CASES = [
     ),
     Case(EACH, found(torch.ops.torch_nn, EACH.partition("::")[2]),
          (T("n d"), T("k e"), T("m", i64), T("j"), None, -100, 4, "fast", torch.float32), where="n"),
+    *(  # probabilities in place of classes
+        Case(op, found(torch.ops.torch_nn, op.partition("::")[2]),
+             (T("n d"), T("k d"), T("m j", dtype), None, weight, *mode, 2, "fast", torch.float32, *rest))
+        for op, mode, rest in (
+            (CHUNKED, ("mean", -100, 0.0), (False,) * 4), (EACH, (-100,), ()),
+        )
+        for dtype, weight in ((torch.float32, None), (torch.float32, T("l")), (torch.float64, None))
+    ),
 ]  # fmt: skip
 
 

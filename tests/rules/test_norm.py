@@ -105,8 +105,11 @@ CASES = [
         for v, size, g in ((T("c"), "l", 2), (None, "k", 1))
     ),
     *(
-        Case("native_group_norm", aten.native_group_norm, (x, None, None, D("n"), 4, D("l"), 2, 1e-5))
-        for x in (T("n l 4", permute=(0, 2, 1)), T("n 4 l", strides="8*l 2*l 2"))
+        Case("native_group_norm", aten.native_group_norm, (x, None, None, n, 4, D("l"), 2, 1e-5))
+        for x, n in (
+            (T("n l 4", permute=(0, 2, 1)), D("n")), (T("n 4 l", strides="8*l 2*l 2"), D("n")),
+            (T("n 4 l"), 0),
+        )
     ),
     Case(
         "native_group_norm", aten.native_group_norm,

@@ -17,6 +17,7 @@ from anyshape.constraints.ir.system import Domain
 from anyshape.constraints.rules import resize
 from anyshape.constraints.terms.dims import evaluate, sym
 from anyshape.constraints.terms.formula import ge, le
+from anyshape.tracer.host.operators import INSTALLED
 from anyshape.typecheck import check
 from anyshape.typecheck.testing.differential import Case, D, T, check_case, run_rule
 
@@ -83,6 +84,8 @@ CASES = [
     call("grid_sample", T("b c h w"), T("a m n e"), align_corners=False),
     call("grid_sample", T("b c h w"), T("b m n 2"), mode="bicubic", align_corners=False),
     call("grid_sample", T("b c d h w"), T("b k m n 3"), align_corners=True),
+    *[call("grid_sample", T("b c d 2 w"), T("b 2 m 2 3"), mode="bicubic", align_corners=False)]
+    * (INSTALLED >= (2, 15)),
     Case("grid_sampler", torch.grid_sampler, (T("b c h w"), T("b m n k"), 1, 0, False)),
     Case("pad_sequence", torch._C._nn.pad_sequence, ([T("a c"), T("b d"), T("e")], True)),
     Case("pad_sequence", torch._C._nn.pad_sequence, ([T("a c 2"), T("b d 2")],)),
