@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,9 +15,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
+from jsonschema import Draft202012Validator
 
 from anyshape.tracer.readers.archive import MAX_BYTES
-from anyshape.typecheck.cli.main import main
+from anyshape.typecheck.cli.main import COMMANDS, main
 from anyshape.typecheck.facade import Report
 
 ROOT = Path(__file__).parent.parent.parent
@@ -82,6 +85,9 @@ def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(sys, "path", [*sys.path])
     (tmp_path / "models.py").write_text(SOURCE)
     return tmp_path
+
+
+SCHEMA = Path(__file__).parent.parent.parent / "docs" / "schema" / "report.schema.json"
 
 
 def check(*arguments: str) -> int:
@@ -206,17 +212,97 @@ def test_an_operator_without_a_rule_is_unknown(models: Path, capsys: pytest.Capt
     ((), "required"),
     (("frobnicate",), "invalid choice"),
     (("chek", "models.py:same"), "did you mean 'check'?"),
-    (("check", "models.py:same", "--input", "x", "y"), "take one value each time"),
+    (("check", "models.py:same", "--input", "x", "y"), "one TARGET too many: 'y'"),
     (("check", "models.py:same", "--budget", "soon"), "seconds"),
     (("check", "models.py:same", "--budget", "-1"), "seconds"),
     (("check", "models.py:same", "--format", "xml"), "invalid choice"),
-    (("check", "models.py:same", "--inputt", "x"), "unrecognized"),
+    (("check", "models.py:same", "--inputt", "x"), "did you mean '--input'?"),
+    (("check", "models.py:same", "--frobnicate=3"), "no option '--frobnicate' of check"),
+    (("completion", "csh"), "invalid choice"),
 ])  # fmt: skip
 def test_bad_usage(arguments: tuple[str, ...], part: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         main(arguments)
     assert caught.value.code == 2
     assert part in capsys.readouterr().err
+
+
+def test_the_versions_that_decide_answers(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["--version"])
+    assert caught.value.code == 0
+    told = capsys.readouterr().out
+    parts = "anyshape 0", f"torch {torch.__version__}", "z3-solver ", "Python 3."
+    assert all(part in told for part in parts)
+
+
+FAILURES: dict[tuple[str, ...], dict[str, object]] = {
+    ("models.py:same", "-i", "x: [b"): {"text": "x: [b", "column": 6},
+    ("models.py:sam", "-i", "x: [b]"): {"hint": "did you mean 'same'?", "line": 0},
+    ("broken.py:Net", "-i", "x: [b]"): {"line": 1, "code": "import no_such_dependency"},
+    ("models.py:same", "-i", "x: [b]", "-o", "nowhere/report"): {"hint": "name another file by --output"},
+}
+
+
+@pytest.mark.parametrize("arguments", FAILURES, ids=" ".join)
+def test_failures_as_json(arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    Path("broken.py").write_text("import no_such_dependency\n")
+    assert check(*arguments, "--format", "json") == 2
+    told = capsys.readouterr()
+    data = json.loads(told.out)
+    Draft202012Validator(json.loads(SCHEMA.read_text())).validate(data)
+    assert data["error"].items() >= FAILURES[arguments].items()
+    assert told.err == ""
+
+
+def test_the_file_for_the_report_is_tried_first(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("loud.py").write_text("print('loaded')\ndef f(x): return x\n")
+    assert check("loud.py:f", "-i", "x: [b]", "-o", "nowhere/report") == 2
+    assert "loaded" not in capsys.readouterr().err
+    Path("report").write_text("before")
+    assert check("loud.py:g", "-i", "x: [b]", "-o", "report") == 2
+    assert Path("report").read_text() == "before"
+    assert check("loud.py:g", "-i", "x: [b]", "-o", "other") == 2
+    assert not Path("other").exists()
+
+
+def test_arguments_of_a_class(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("needs.py").write_text(
+        "from torch import nn\n"
+        "class Net(nn.Module):\n"
+        "    def __init__(self, width: int):\n"
+        "        super().__init__()\n"
+        "        self.layer = nn.Linear(width, 2)\n"
+        "    def forward(self, x): return self.layer(x)\n"
+    )
+    assert check("needs.py:Net", "-i", "x: [b, 8]") == 2
+    assert "needs.py:Net needs width: int" in capsys.readouterr().err
+    assert check("needs.py:Net", "--args", "8", "-i", "x: [b, 8]") == 0
+    assert "needs.py:Net(8) runs for every declared input" in capsys.readouterr().out
+    assert check("needs.py:Net(width=4)", "-i", "x: [b, 8]") == 1
+    assert check("--args", "8") == 2
+    assert "none is named" in capsys.readouterr().err
+    assert check("model.pt2", "--args", "8") == 2
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["completion", shell]) == 0
+    script = capsys.readouterr().out
+    assert all(name in script for name in (*COMMANDS, "--assume", "second-solver"))
+    if installed := shutil.which(shell):
+        subprocess.run([installed, "-n"], input=script, text=True, check=True)
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+def test_bash_completes_commands_options_and_files() -> None:
+    script = run("-m", "anyshape.typecheck", "completion", "bash").stdout
+    wanted = {"ch": "check", "check --ass": "--assume", "check mod": "models.py", "spec --to t": "torch"}
+    for words, one in wanted.items():
+        given = f"COMP_WORDS=(anyshape {words}); COMP_CWORD={len(words.split())}"
+        asked = f'{script}\ncompopt() {{ :; }}\n{given}\n_shtab_anyshape; printf "%s\\n" "${{COMPREPLY[@]}}"'
+        found = subprocess.run(["bash"], input=asked, capture_output=True, text=True, check=True)
+        assert one in found.stdout.split(), (words, found)
 
 
 def test_debug_shows_the_traceback() -> None:

@@ -25,7 +25,20 @@ from ..project.jobs import JobAnswer, answer
 from ..project.suppression import suppressed
 from ..render.formats import FORMATS, written
 from ..report.codes import SUSPICIONS
-from .common import BAD_INPUT, TARGETS, Commands, add_format, add_target, command, exit_code, running_for
+from .common import (
+    BAD_INPUT,
+    TARGETS,
+    Commands,
+    add_format,
+    add_output,
+    add_target,
+    command,
+    exit_code,
+    names_file,
+    put,
+    require_writable,
+    running_for,
+)
 from .errors import told
 from .submit import add_server, awaited, client_of, packed, submitted
 from .terminal import coloured, width
@@ -58,7 +71,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Adds the options for the target of the check and the form of the report."""
     add_target(parser, optional=True)
     add_format(parser, "report", FORMATS)
-    parser.add_argument("--output", "-o", metavar="FILE", type=Path, help="write the report into a file")
+    add_output(parser, "report")
     parser.add_argument("--shapes", action="store_true", help="show the shape of every intermediate value")
     parser.add_argument(
         "--explain",
@@ -81,9 +94,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--no-run", action="store_true", help="never run the program, neither on examples nor to try repairs"
     )
     parser.add_argument("--no-cache", action="store_true", help="neither read nor write the cache of results")
-    parser.add_argument(
-        "--baseline", metavar="FILE", type=Path, help="file of known findings, which do not count"
-    )
+    help = "file of known findings, which do not count"
+    names_file(parser.add_argument("--baseline", metavar="FILE", type=Path, help=help))
     parser.add_argument(
         "--write-baseline", action="store_true", help="write all findings into the file of known findings"
     )
@@ -95,6 +107,7 @@ def run(options: argparse.Namespace, read: set[str] | None = None) -> int:
     """Checks and reports; adds to `read` the user's files that the answer depends on."""
     if options.server is None and (options.token_file is not None or options.no_source):
         raise ConfigError("--token-file and --no-source need a service", "name it by --server URL")
+    require_writable(options.output)
     if options.dump:
         return _dump(options)
     project = find()
@@ -111,7 +124,7 @@ def run(options: argparse.Namespace, read: set[str] | None = None) -> int:
             return _write(known, suppressed(reports, project, all=False)) or failed
         shown = suppressed(reports, project, known, all=whole or project is None or not project.jobs)
         text = _shown(shown, options, whole)
-    _put(text, output)
+    put(text, output)
     return failed or max((exit_code(report) for report in shown), key=_SEVERITY.index)
 
 
@@ -128,7 +141,7 @@ def _dump(options: argparse.Namespace) -> int:
         text = dump(
             options.target, options.inputs, options.assume, options.dump, budget_s=budget, progress=tell
         )
-    _put(text, options.output)
+    put(text, options.output)
     return 0
 
 
@@ -229,13 +242,3 @@ def _shown(reports: Sequence[Report], options: argparse.Namespace, project: bool
     full = options.explain == "full"
     texts = [to_text(r, width=width(), colour=colour, shapes=options.shapes, full=full) for r in reports]
     return "\n".join((*texts, overview(reports, colour=colour)) if project else texts)
-
-
-def _put(text: str, output: Path | None) -> None:
-    if output is None:
-        print(text, end="")
-        return
-    try:
-        output.write_text(text, encoding="utf-8", errors="backslashreplace")
-    except OSError as error:
-        raise ConfigError(f"{output} cannot be written: {error.strerror}") from None

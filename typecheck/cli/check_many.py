@@ -14,7 +14,18 @@ from typing import TYPE_CHECKING, Any, Final
 from ..facade import Report
 from ..project.config import ConfigError
 from ..render.formats import FORMATS, written
-from .common import BAD_INPUT, Commands, add_format, command, exit_code, seconds
+from .common import (
+    BAD_INPUT,
+    Commands,
+    add_format,
+    add_output,
+    command,
+    exit_code,
+    names_file,
+    put,
+    require_writable,
+    seconds,
+)
 
 if TYPE_CHECKING:
     from ..service.work.many import JobEnd
@@ -37,7 +48,7 @@ _SEVERITY: Final = (0, 3, 1, BAD_INPUT)
 
 def add(commands: Commands) -> None:
     parser = command(commands, "check-many", "check a list of programs, several at a time", _EPILOG)
-    parser.add_argument("list", metavar="LIST", type=Path, help="a file of targets")
+    names_file(parser.add_argument("list", metavar="LIST", type=Path, help="a file of targets"))
     parser.add_argument(
         "--jobs",
         "-j",
@@ -63,11 +74,12 @@ def add(commands: Commands) -> None:
     )
     parser.add_argument("--no-cache", action="store_true", help="neither read nor write the cache of results")
     add_format(parser, "reports", FORMATS)
-    parser.add_argument("--output", "-o", metavar="FILE", type=Path, help="write the reports into a file")
+    add_output(parser, "reports")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
+    require_writable(options.output)
     from ..project.listing import listed
     from ..service.work.many import check_many
 
@@ -126,10 +138,4 @@ def _write(reports: Sequence[Report], options: argparse.Namespace) -> None:
         text = "\n".join(report.to_text() for report in reports)
     else:
         text = written(options.format, reports, project=True)
-    if options.output is None:
-        print(text, end="")
-        return
-    try:
-        options.output.write_text(text, encoding="utf-8", errors="backslashreplace")
-    except OSError as error:
-        raise ConfigError(f"{options.output} cannot be written: {error.strerror}") from None
+    put(text, options.output)

@@ -9,11 +9,13 @@ import contextlib
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from ..checking.construction import called_with
 from ..checking.target_error import TargetError
 from ..facade import Report
+from ..project.config import ConfigError
 from ..report.report import Verdict
 from .terminal import progress
 
@@ -41,6 +43,15 @@ A spec names an input, its dtype and its sizes, which may be terms; an input wit
 An assumption narrows the inputs: --assume "h % 32 == 0" --assume "2 <= b <= 64"
 """
 """The part of a help text that says what to write for a target and its inputs."""
+
+
+NAMING_FILES: Final[list[argparse.Action]] = []
+"""The arguments of all commands added so far whose values are names of files, which a shell completes."""
+
+
+def names_file(argument: argparse.Action) -> None:
+    """Notes that an argument of a command is the name of a file."""
+    NAMING_FILES.append(argument)
 
 
 def exit_code(report: Report) -> int:
@@ -78,7 +89,7 @@ def add_target(parser: argparse.ArgumentParser, *, optional: bool = False) -> No
 def add_program(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
     """TARGET alone."""
     help = "the program: file.py:Name, package.module:Name or FILE.pt2"
-    parser.add_argument("target", metavar="TARGET", nargs="?" if optional else None, help=help)
+    names_file(parser.add_argument("target", metavar="TARGET", nargs="?" if optional else None, help=help))
     parser.add_argument(
         "--args", metavar="TEXT", help='arguments with which TARGET is built: "3, classes=21"; literals only'
     )
@@ -114,6 +125,39 @@ def add_format(
     parser.add_argument(
         "--format", choices=formats, default="text", help=f"format of the {what} (default: text)"
     )
+
+
+def add_output(parser: argparse.ArgumentParser, what: str) -> None:
+    """The file into which the result is written."""
+    help = f"write the {what} into a file"
+    names_file(parser.add_argument("--output", "-o", metavar="FILE", type=Path, help=help))
+
+
+def require_writable(output: Path | None) -> None:
+    """Raises ConfigError where the file for the result cannot be written: before the work, not after it."""
+    if output is not None:
+        is_new = not output.exists()
+        try:
+            output.open("a").close()
+        except OSError as error:
+            raise _unwritable(output, error) from None
+        if is_new:
+            output.unlink()
+
+
+def put(text: str, output: Path | None) -> None:
+    """Prints a result, or writes it into a file."""
+    if output is None:
+        print(text, end="")
+        return
+    try:
+        output.write_text(text, encoding="utf-8", errors="backslashreplace")
+    except OSError as error:
+        raise _unwritable(output, error) from None
+
+
+def _unwritable(output: Path, error: OSError) -> ConfigError:
+    return ConfigError(f"{output} cannot be written: {error.strerror}", "name another file by --output")
 
 
 def seconds(text: str) -> float:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import textwrap
+from typing import Any
 
 from ...constraints.ir.spec_text import SpecError
 from ..checking.target_error import TargetError
+from ..render.json import SCHEMA
 from .terminal import width
 
 
@@ -24,6 +26,18 @@ def told(error: SpecError | TargetError) -> str:
     if error.hint:
         lines += textwrap.wrap(error.hint, max(width() - 2, 40), initial_indent="  ", subsequent_indent="  ")
     return "\n".join(lines)
+
+
+def to_json(error: SpecError | TargetError) -> dict[str, Any]:
+    """Returns the same as plain data: `problem` and `hint`, with the text of the spec and a column in it, or
+    with the file, the line and the code that failed.
+    """
+    data: dict[str, Any] = {"problem": error.problem, "hint": error.hint}
+    if isinstance(error, SpecError):
+        data |= {"text": error.text, "column": error.column}
+    else:
+        data |= {"file": error.origin.file, "line": error.origin.line, "code": error.origin.code}
+    return {"schema": SCHEMA, "error": data}
 
 
 def _line_at(text: str, column: int) -> tuple[str, int]:

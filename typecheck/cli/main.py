@@ -6,20 +6,24 @@ Exit codes: 0 proved or done, 1 refined or refuted, 2 bad usage or input, 3 unkn
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import platform
+import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
 from ...constraints.ir.spec_text import SpecError, suggestion
 from ..checking.target_error import TargetError
 from .common import BAD_INPUT, INTERRUPTED, with_args
-from .errors import told
+from .errors import to_json, told
 
 COMMANDS: Final = (
-    "check", "watch", "explain", "refine", "infer", "migrate", "branches", "spec", "serve", "submit",
-    "check-many", "token",
+    "check", "watch", "explain", "refine", "infer", "migrate", "branches", "check-many", "spec", "submit",
+    "serve", "token", "completion",
 )
 """A file of this folder each, in the order of the help text. Only the one that is called is imported."""
 
@@ -40,7 +44,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (SpecError, TargetError) as error:
         if options.debug:
             raise
-        print(told(error), file=sys.stderr)
+        if getattr(options, "format", None) == "json":
+            print(json.dumps(to_json(error), indent=2))
+        else:
+            print(told(error), file=sys.stderr)
         return BAD_INPUT
 
 
@@ -52,26 +59,54 @@ def _interrupted() -> int:
 def _parsed(given: list[str]) -> argparse.Namespace:
     """Returns the options of a command. Exits with code 2 and a message where the arguments are none."""
     called = given[0] if given else ""
-    parser = _parser(called)
+    parser = parser_of(called)
     if called not in COMMANDS and not called.startswith("-") and (hint := suggestion(called, COMMANDS)):
         parser.error(f"there is no command {called!r}: {hint}")
     options, rest = parser.parse_known_args(given)
+    if rest and rest[0].startswith("-"):
+        name = rest[0].partition("=")[0]
+        hint = suggestion(name, _options(called)) or f"anyshape {called} --help lists the options"
+        parser.error(f"there is no option {name!r} of {called}: {hint}")
     if rest:
-        hint = "" if rest[0].startswith("-") else " (options such as --input take one value each time)"
-        parser.error(f"unrecognized arguments: {' '.join(rest)}{hint}")
+        parser.error(f"there is one TARGET too many: {rest[0]!r}; options such as --input take one value")
     return options
 
 
-def _parser(called: str = "") -> argparse.ArgumentParser:
-    """The parser of one command, or of all where none of them is called."""
+def _options(called: str) -> list[str]:
+    """Returns the long options of a command."""
+    commands = argparse.ArgumentParser().add_subparsers()
+    import_module(f".{called.replace('-', '_')}", __package__).add(commands)
+    return [*dict.fromkeys(re.findall(r"--[a-z][a-z-]*", commands.choices[called].format_usage()))]
+
+
+def parser_of(called: str = "") -> argparse.ArgumentParser:
+    """Returns the parser of one command, or of all where none of them is called."""
     parser = argparse.ArgumentParser(
         prog="anyshape",
         description="Proves for which input shapes a PyTorch program runs, before anything runs.",
+        epilog="anyshape COMMAND --help says more of a command.",
     )
+    parser.add_argument("--version", action=_Version, nargs=0, help="show the versions that decide answers")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     for name in (called,) if called in COMMANDS else COMMANDS:
         import_module(f".{name.replace('-', '_')}", __package__).add(commands)
     return parser
+
+
+class _Version(argparse.Action):
+    """Prints the versions of this package and of what its answers depend on, without importing them."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *given: object) -> None:
+        told = ", ".join(map(_versioned, ("anyshape", "torch", "z3-solver")))
+        print(f"{told}, Python {platform.python_version()}")
+        parser.exit()
+
+
+def _versioned(package: str) -> str:
+    try:
+        return f"{package} {version(package)}"
+    except PackageNotFoundError:
+        return f"no {package}"
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from ...solver.tactics.judge import Budget, Judge
 from ..dim_specs.dynamic_shapes import DynamicShapes
 from ..facade import Report
 from ..report.report import Verdict
-from .common import TARGETS, Commands, add_target, command, running
+from .common import TARGETS, Commands, add_format, add_target, command, running
 
 _EPILOG: Final = f"""\
 {TARGETS}
@@ -30,7 +30,7 @@ SECONDS: Final = 20.0
 def add(commands: Commands) -> None:
     parser = command(commands, "refine", "describe the sizes that run as a spec for torch.export", _EPILOG)
     add_target(parser)
-    parser.add_argument("--json", action="store_true", help="print JSON, with the facts about each symbol")
+    add_format(parser)
     parser.add_argument(
         "--finite",
         type=_bounds,
@@ -71,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
         problem = "runs for none of the declared inputs; `anyshape check` says why"
         print(f"anyshape: {report.target} {problem}", file=sys.stderr)
         return 1
-    print(_json(report, shapes, sizes) if options.json else _text(report, shapes, sizes), end="")
+    print(_json(report, shapes, sizes) if options.format == "json" else _text(report, shapes, sizes), end="")
     return 3 if report.verdict is Verdict.UNKNOWN else 0 if shapes.exact else 1
 
 

@@ -265,7 +265,7 @@ def test_refine_prints_python(program: str, capsys: pytest.CaptureFixture[str]) 
 
 
 def test_refine_prints_json(program: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["refine", f"{program}:halves", "-i", "x: [b, h]", "--json"]) == 0
+    assert main(["refine", f"{program}:halves", "-i", "x: [b, h]", "--format", "json"]) == 0
     data = json.loads(capsys.readouterr().out)
     assert data["accepts"] == "h % 2 == 0" and data["symbols"]["h"]["divisor"] == 2
     assert data["dynamic_shapes"] == {"x": ["b", "2*_h"]}
@@ -273,7 +273,7 @@ def test_refine_prints_json(program: str, capsys: pytest.CaptureFixture[str]) ->
 
 def test_refine_bounds_every_size(program: str, capsys: pytest.CaptureFixture[str]) -> None:
     target = f"{program}:halves"
-    assert main(["refine", target, "-i", "x: [b, h]", "--finite", "b=8,h=64", "--json"]) == 0
+    assert main(["refine", target, "-i", "x: [b, h]", "--finite", "b=8,h=64", "--format", "json"]) == 0
     data = json.loads(capsys.readouterr().out)
     bounds = {size: (known["min"], known["max"]) for size, known in data["inner_sizes"].items()}
     assert bounds == {"b": (1, 8), "h": (2, 64), "h//2": (1, 32)}
