@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from anyshape.typecheck.cli.main import _parser
+from anyshape.typecheck.cli.main import parser_of
 from anyshape.typecheck.project.config import KEYS, TARGET_KEYS, read
 from anyshape.typecheck.render.formats import FORMATS
 
@@ -33,7 +33,7 @@ def test_the_hook() -> None:
     (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
     assert hook["id"] == "anyshape"
     assert hook["pass_filenames"] is False
-    _parser().parse_args(hook["entry"].split()[1:])
+    parser_of().parse_args(hook["entry"].split()[1:])
     ids = [h["id"] for block in YAML if "repos" in block for repo in block["repos"] for h in repo["hooks"]]
     assert ids == ["anyshape", "anyshape"]
 
@@ -52,7 +52,7 @@ def test_the_commands_are_there() -> None:
 
 @pytest.mark.parametrize("line", commands())
 def test_the_commands_of_the_pages_parse(line: str) -> None:
-    options: Any = _parser().parse_args(line.split()[1:])
+    options: Any = parser_of().parse_args(line.split()[1:])
     assert options.run
 
 

@@ -195,7 +195,7 @@ def test_json_of_a_project_lists_reports(folder: Path, capsys: pytest.CaptureFix
 
 
 SIGNS = {
-    "text": "refined", "json": '"schema": 1', "sarif": '"version": "2.1.0"',
+    "text": "refined", "concise": "models.py:9:", "json": '"schema": 1', "sarif": '"version": "2.1.0"',
     "github": "::warning file=models.py,line=9,",
     "junit": "<testsuite ", "html": "<!DOCTYPE html>", "dot": "digraph ",
 }  # fmt: skip

@@ -72,6 +72,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_target(parser, optional=True)
     add_format(parser, "report", FORMATS)
     add_output(parser, "report")
+    parser.add_argument(
+        "--concise",
+        action="store_const",
+        const="concise",
+        dest="format",
+        help="print a line for each finding, file:line:column: code: message, and one for the answer",
+    )
+    parser.add_argument(
+        "--quiet", "-q", action="store_true", help="print a line for each target that does not pass, only"
+    )
+    parser.add_argument("--verbose", "-v", action="store_true", help="print --shapes and --explain full, too")
     parser.add_argument("--shapes", action="store_true", help="show the shape of every intermediate value")
     parser.add_argument(
         "--explain",
@@ -234,11 +245,15 @@ def _checked(jobs: Sequence[ConfiguredJob], answering: Answering, read: set[str]
 
 
 def _shown(reports: Sequence[Report], options: argparse.Namespace, project: bool) -> str:
+    if options.quiet:
+        from ..render.concise import answer_line
+
+        return "".join(f"{answer_line(report)}\n" for report in reports if not report.passes)
     if options.format != "text":
         return written(options.format, reports, project=project)
     from ..render.text import overview, to_text
 
     colour = options.output is None and coloured(sys.stdout)
-    full = options.explain == "full"
-    texts = [to_text(r, width=width(), colour=colour, shapes=options.shapes, full=full) for r in reports]
+    shapes, full = options.verbose or options.shapes, options.verbose or options.explain == "full"
+    texts = [to_text(r, width=width(), colour=colour, shapes=shapes, full=full) for r in reports]
     return "\n".join((*texts, overview(reports, colour=colour)) if project else texts)

@@ -26,6 +26,12 @@ def _text(reports: Sequence[ReportData]) -> str:
     return "\n".join(map(to_text, reports))
 
 
+def _concise(reports: Sequence[ReportData]) -> str:
+    from .concise import to_concise
+
+    return to_concise(reports)
+
+
 def _json(reports: Sequence[ReportData]) -> str:
     from .json import SCHEMA, to_json
 
@@ -75,6 +81,7 @@ def _dumped(data: Any) -> str:
 
 FORMATS: Final[Mapping[str, Format]] = {
     "text": Format(_text, "text/plain; charset=utf-8"),
+    "concise": Format(_concise, "text/plain; charset=utf-8"),
     "json": Format(_json, "application/json"),
     "sarif": Format(_sarif, "application/sarif+json"),
     "github": Format(_github, "text/plain; charset=utf-8"),
