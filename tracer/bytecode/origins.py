@@ -6,6 +6,7 @@ import contextlib
 import functools
 import linecache
 import os
+from dataclasses import replace
 from types import CodeType, FrameType
 from typing import Any, Final, TypeAlias
 
@@ -183,8 +184,8 @@ def here(names: ModuleNames) -> Origin:
 
 
 def of_error(error: BaseException, names: ModuleNames) -> Origin:
-    """Returns the last of the user's lines that an exception passed through; frames of torch below it are not
-    the user's.
+    """Returns the last of the user's lines that an exception passed through, with the module in which it was
+    raised; frames of torch below the line are not the user's.
     """
     found = Origin()
     step = error.__traceback__
@@ -192,6 +193,8 @@ def of_error(error: BaseException, names: ModuleNames) -> Origin:
         code, module = step.tb_frame.f_code, names.of_frame(step.tb_frame) or found.module
         if not is_inner(code.co_filename):
             found = origin_at(code, step.tb_lasti, module)
+        elif found.file:
+            found = replace(found, module=module)
         step = step.tb_next
     return found
 

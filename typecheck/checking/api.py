@@ -25,6 +25,7 @@ from ..report import findings
 from ..report.later import Later
 from ..report.report import Accepts, Verdict
 from .clock import Clock, Progress
+from .modes import depends_on_mode, difference, in_mode
 from .recorded import Recorded
 from .releases import known_release, require_known, untested
 from .rule_packages import packaged_rule
@@ -41,7 +42,8 @@ if TYPE_CHECKING:
 def check(
     target: Any, inputs: Inputs | None = None, assume: str | Iterable[str] = (), *, budget_s: float = 30.0,
     replay: bool = True, rules: Rules | None = None, repairs: bool = False, suspect: Collection[str] = (),
-    second_solver: str | None = None, device: str | None = None, progress: Progress | None = None,
+    second_solver: str | None = None, device: str | None = None, training: bool | None = None,
+    progress: Progress | None = None,
 ) -> Report:
     """For which of the declared inputs does the target run?
 
@@ -62,21 +64,57 @@ def check(
     - `device`: the type of the device that the program is to run on, `"cpu"` or `"cuda"`, since their kernels
       take different dtypes. Where it is left out, it is that of the target's tensors. Repairs are not looked
       for where it is given.
+    - `training`: whether a module is looked at in training, or in evaluation. Where it is left out, a module
+      is looked at as it stands, and one that the check builds, since the target is a class or a text that
+      names a class or a function, in evaluation; `Report.training` has what is otherwise in training.
 
     Raises SpecError where the spec or an assumption cannot be used, TargetError where the target cannot, and
     ReleaseError, which is a TargetError, where anyshape does not know the installed torch.
     """
+    if training is not None:
+        target = resolve(target, _names(inputs, assume), training)
+        with in_mode(target.value, training):
+            return _checked(
+                target, inputs, assume, budget_s, replay, rules, repairs, suspect, second_solver, device,
+                progress,
+            )  # fmt: skip
+    return _checked(
+        target, inputs, assume, budget_s, replay, rules, repairs, suspect, second_solver, device, progress,
+        both=True,
+    )  # fmt: skip
+
+
+def _checked(
+    target: Any, inputs: Inputs | None, assume: str | Iterable[str], budget_s: float, replay: bool,
+    rules: Rules | None, repairs: bool, suspect: Collection[str], second_solver: str | None,
+    device: str | None, progress: Progress | None, both: bool = False,
+) -> Report:
+    """Returns the report on a target in the mode that it has; if `both`, with what is otherwise in training.
+    """
+    clock = Clock(progress or _silent, budget_s)
     found = examine(
         target, inputs, assume, budget_s=budget_s, replay=replay, rules=rules, progress=progress,
         second_solver=second_solver, device=device,
     )  # fmt: skip
     report = suspected(found.report, found.system, suspect)
+    if both and found.target.built and depends_on_mode(found.target.value):
+        with in_mode(found.target.value, True):
+            trained = examine(
+                found.target, inputs, assume, budget_s=max(clock.left, 0.1), replay=replay, rules=rules,
+                progress=progress, device=device,
+            )  # fmt: skip
+        report = replace(report, training=difference(report, trained.report))
     if not repairs or found.target.kind != "python" or device is not None:  # repairs are tried here
         return report
     from ..repairs import repaired
 
     rules = default_rules() if rules is None else rules
     return repaired(report, found.target.value, found.spec, found.system, rules)
+
+
+def _names(inputs: Inputs | None, assume: str | Iterable[str]) -> list[str]:
+    """Returns the names of the declared inputs."""
+    return [] if inputs is None else [str(d.path[0]) for d in parse_spec(inputs, assume).inputs]
 
 
 def refine(

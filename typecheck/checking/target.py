@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from ...constraints.engine.kernels import DEVICES
 from ..report.target_names import split_call
-from .construction import built, is_factory, read_arguments
+from .construction import Arguments, built, is_factory, read_arguments
 from .importing import choices, named, near_file
 from .target_error import TargetError
 
@@ -33,13 +33,16 @@ class Target:
     kind: Literal["python", "exported", "pt2", "traced", "recorded"]
     value: Any
     """A callable, an `ExportedProgram`, the path of an archive, or a program that was read already."""
+    built: bool = False
+    """Whether the value was made for this check, by a class or a function."""
 
 
-def resolve(target: Any, inputs: Collection[str] = ()) -> Target:
+def resolve(target: Any, inputs: Collection[str] = (), training: bool | None = None) -> Target:
     """Returns the target that a text or an object denotes. `inputs` are the names of the declared inputs.
 
     A class is built, with the arguments that the text gives. A function that a text names is called as a
-    factory if the text gives arguments, or if it needs none and takes none of the inputs.
+    factory if the text gives arguments, or if it needs none and takes none of the inputs. A module that is
+    built here is put into evaluation, unless `training` is true.
     """
     if isinstance(target, Target):
         return target
@@ -50,12 +53,11 @@ def resolve(target: Any, inputs: Collection[str] = ()) -> Target:
             return _archive(target)
         name, written = split_call(target)
         value = named(name)
-        if written is not None:
-            value = built(value, name, read_arguments(written))
-        elif is_factory(value, inputs):
-            value = built(value, name)
-        return _made(value, target)
-    return _made(target, getattr(target, "__name__", type(target).__name__))
+        makes = written is not None or is_factory(value, inputs)
+        if makes:
+            value = built(value, name, Arguments() if written is None else read_arguments(written))
+        return _made(value, target, makes, training)
+    return _made(target, getattr(target, "__name__", type(target).__name__), False, training)
 
 
 def _archive(path: str) -> Target:
@@ -65,11 +67,13 @@ def _archive(path: str) -> Target:
     return Target(path, "pt2", path)
 
 
-def _made(value: Any, name: str) -> Target:
+def _made(value: Any, name: str, made: bool, training: bool | None) -> Target:
     if inspect.ismodule(value):
         raise TargetError(f"{name} is a module", choices(value))
     if isinstance(value, type):
-        value = built(value, name)
+        value, made = built(value, name), True
+    if made and is_module(value):
+        value.train(training is True)
     if _is_exported(value):
         return Target(name, "exported", value)
     if isinstance(value, str) and value.endswith(".pt2"):
@@ -79,7 +83,14 @@ def _made(value: Any, name: str) -> Target:
             f"{name} is of type {type(value).__name__} and cannot be called",
             "a target is a class, a model, a function, or a function that makes one of these",
         )
-    return Target(name, "python", value)
+    return Target(name, "python", value, made)
+
+
+def is_module(value: Any) -> bool:
+    """Returns whether the value is a module of torch. Does not import torch."""
+    return any(
+        (c.__module__, c.__name__) == ("torch.nn.modules.module", "Module") for c in type(value).__mro__
+    )
 
 
 def _is_exported(value: Any) -> bool:

@@ -99,6 +99,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--device", choices=DEVICES, help="device whose kernels are assumed (default: that of the tensors)"
     )
+    mode = parser.add_mutually_exclusive_group()
+    mode.add_argument(
+        "--train",
+        action="store_true",
+        default=None,
+        dest="training",
+        help="look at modules in training (default: in evaluation, and at what is otherwise in training)",
+    )
+    help = "look at modules in evaluation only"
+    mode.add_argument("--eval", action="store_false", default=None, dest="training", help=help)
     forms = ("constraints", "smt2")
     parser.add_argument("--dump", choices=forms, help="print the constraint system instead of deciding it")
     parser.add_argument(
@@ -118,6 +128,9 @@ def run(options: argparse.Namespace, read: set[str] | None = None) -> int:
     """Checks and reports; adds to `read` the user's files that the answer depends on."""
     if options.server is None and (options.token_file is not None or options.no_source):
         raise ConfigError("--token-file and --no-source need a service", "name it by --server URL")
+    if options.training is not None and (options.server is not None or options.dump):
+        told = "--train and --eval cannot be combined with --server or --dump, which look at evaluation"
+        raise ConfigError(told, "leave them out")
     require_writable(options.output)
     if options.dump:
         return _dump(options)
@@ -181,7 +194,10 @@ def _with_options(job: ConfiguredJob, options: argparse.Namespace) -> Configured
     second = options.second_solver or job.second_solver
     replay = job.replay and not options.no_run
     device = options.device or job.device
-    return ConfiguredJob(job.target, job.inputs, job.assume, budget, replay, suspect, second, device)
+    training = job.training if options.training is None else options.training
+    return ConfiguredJob(
+        job.target, job.inputs, job.assume, budget, replay, suspect, second, device, training
+    )
 
 
 def _baseline(options: argparse.Namespace, project: Project | None) -> Baseline | None:

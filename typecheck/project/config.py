@@ -52,6 +52,8 @@ class ConfiguredJob:
     """Another solver that is asked what it makes of the verdict."""
     device: str | None = None
     """The type of the device to run on; None for that of the target's tensors."""
+    training: bool | None = None
+    """Whether modules are in training; None for evaluation, and what is otherwise in training."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +115,9 @@ class _ConfigReader:
         budget = table.get("budget", _seconds) or BUDGET_S
         suspect = table.get("suspect", _suspicions) or ()
         second = table.get("second-solver", _text)
-        device = table.get("device", _device)
-        default = ConfiguredJob(
-            "", (), (), budget, table.get("replay", _truth) is not False, suspect, second, device
-        )
+        device, training = table.get("device", _device), table.get("training", _truth)
+        replay = table.get("replay", _truth) is not False
+        default = ConfiguredJob("", (), (), budget, replay, suspect, second, device, training)
         baseline = table.get("baseline", _text)
         codes = table.get("ignore", _codes) or ()
         return Project(
@@ -141,6 +142,7 @@ class _ConfigReader:
             default.suspect,
             default.second_solver,
             default.device,
+            default.training if (training := table.get("training", _truth)) is None else training,
         )
 
     def line(self, key: str, number: int | None = None) -> int:
@@ -256,8 +258,10 @@ def _suspicions(value: Any) -> tuple[str, ...]:
     return names
 
 
-KEYS: Final = ("targets", "ignore", "suspect", "baseline", "budget", "replay", "second-solver", "device")
-TARGET_KEYS: Final = ("target", "inputs", "assume", "budget", "replay")
+KEYS: Final = (
+    "targets", "ignore", "suspect", "baseline", "budget", "replay", "second-solver", "device", "training",
+)  # fmt: skip
+TARGET_KEYS: Final = ("target", "inputs", "assume", "budget", "replay", "training")
 
 
 def _shown(file: Path) -> str:

@@ -41,6 +41,7 @@ def answer(job: ConfiguredJob, cache: Cache | None, tell: Progress | None = None
             suspect=job.suspect,
             second_solver=job.second_solver,
             device=job.device,
+            training=job.training,
             progress=tell,
         )
     if cache is not None and reading.unchanged and worth_keeping(report):

@@ -17,7 +17,7 @@ from typing import Any, Final
 from ...constraints.ir.program import Origin
 from ..report.report import Finding, Operand, ReportData, Verdict
 from .regions import Part, ProgramRegion, regions
-from .text import conditions, fact_text, headline, opinion_text, place, sizes, span
+from .text import conditions, fact_text, headline, opinion_text, place, sizes, span, training_text
 from .words import told
 
 
@@ -82,6 +82,8 @@ def _examples(report: ReportData) -> list[str]:
         found.append(f"Tried {report.replayed}")
     if report.second_opinion is not None:
         found.append(opinion_text(report.second_opinion))
+    if report.training is not None:
+        found.append(training_text(report.training))
     return found
 
 

@@ -14,7 +14,16 @@ from ...constraints.ir.language import Fact
 from ...constraints.ir.program import Origin
 from ...constraints.terms.rows import legible
 from ..report.codes import Code, Severity
-from ..report.report import Finding, Link, Repair, ReportData, SecondOpinion, Verdict
+from ..report.report import (
+    ConditionPart,
+    Finding,
+    InTraining,
+    Link,
+    Repair,
+    ReportData,
+    SecondOpinion,
+    Verdict,
+)
 
 _HEADLINES: Final[Mapping[Verdict, str]] = {
     Verdict.PROVED: "runs for every declared input",
@@ -67,6 +76,7 @@ def to_text(
         _condition(page, report),
         _dims(page, report),
         _examples(page, report),
+        _training(page, report),
         *(_finding(page, f, more) for f, more in _grouped(shown)),
         _suppressed(page, len(report.findings) - len(shown)),
         _outputs(page, report),
@@ -210,6 +220,33 @@ def _examples(page: _Page, report: ReportData) -> Iterator[str]:
         yield from page.wrapped(" ".join((*parts, tried)))
     if report.second_opinion is not None:
         yield from page.wrapped(f"{opinion_text(report.second_opinion)}.")
+
+
+def _training(page: _Page, report: ReportData) -> Iterator[str]:
+    if report.training is not None:
+        yield from page.wrapped(f"{training_text(report.training)}.")
+
+
+def training_text(training: InTraining) -> str:
+    """Returns what is otherwise in training, as a sentence without its full stop."""
+    if training.adds:
+        unless = "" if training.accepts.exact else ", as far as is known,"
+        return f"In training it also needs{unless} {' and '.join(map(_needed, training.adds))}"
+    if training.verdict is Verdict.PROVED:
+        return "In training it runs for every declared input"
+    if training.verdict is Verdict.REFINED:
+        return f"In training it runs where {training.accepts}"
+    told = "runs for none of these inputs" if training.verdict is Verdict.REFUTED else "may or may not run"
+    if training.why is None:
+        return f"In training it {told}"
+    where = f" ({place(training.why.origin)})" if training.why.origin.file else ""
+    return f"In training it {told}: {training.why.message}{where}"
+
+
+def _needed(part: ConditionPart) -> str:
+    origins = (link.origin for link in part.imposed)
+    where = dict.fromkeys(" in ".join(filter(None, (place(o), o.module))) for o in origins)
+    return f"{part.condition} ({', '.join(where)})" if where else part.condition
 
 
 def opinion_text(opinion: SecondOpinion) -> str:

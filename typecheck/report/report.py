@@ -201,6 +201,18 @@ class ConditionPart:
 
 
 @dataclass(frozen=True, slots=True)
+class InTraining:
+    """What is otherwise for a module in training, where a report is on its evaluation."""
+
+    verdict: Verdict
+    accepts: Accepts
+    adds: tuple[ConditionPart, ...] = ()
+    """What training needs besides what evaluation needs, where that is all that differs."""
+    why: Finding | None = None
+    """The finding that says why nothing runs, or why it is not known."""
+
+
+@dataclass(frozen=True, slots=True)
 class SecondOpinion:
     """Another solver's opinion on all answers on which the verdict rests."""
 
@@ -247,6 +259,8 @@ class ReportData:
     """The parts of the condition with the lines that impose them, with the verdict `refined`."""
     second_opinion: SecondOpinion | None = None
     """Another solver's opinion, where one was asked."""
+    training: InTraining | None = None
+    """What is otherwise in training, where the report is on evaluation and training was looked at, too."""
 
     @property
     def supposed(self) -> Formula:

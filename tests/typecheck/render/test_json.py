@@ -17,7 +17,7 @@ from rendered import PROGRAMS, report
 from anyshape.constraints.ir.language import Fact
 from anyshape.constraints.ir.program import Origin
 from anyshape.typecheck import Accepts, Branch, Code, Finding, Link, Output, Report, Severity, Shape, Verdict
-from anyshape.typecheck.report.report import Operand
+from anyshape.typecheck.report.report import ConditionPart, InTraining, Operand
 
 ROOT = Path(__file__).parent.parent.parent.parent
 SCHEMA = json.loads((ROOT / "docs/schema/report.schema.json").read_text())
@@ -74,6 +74,7 @@ def test_a_field_too_many_or_too_few_does_not_fit(path: tuple[Any, ...]) -> None
 DESCRIBED = {
     "report": Report, "fact": Fact, "finding": Finding, "link": Link, "shape": Shape, "output": Output,
     "operand": Operand, "branch": Branch, "origin": Origin, "accepts": Accepts,
+    "training": InTraining, "part": ConditionPart,
 }  # fmt: skip
 
 

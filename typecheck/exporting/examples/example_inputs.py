@@ -11,6 +11,7 @@ import torch
 from ....constraints.ir.language import Number, Tensor, Value
 from ....constraints.ir.spec import Declared, Spec
 from ....constraints.terms.dims import Term, evaluate
+from ....tracer.host.alone import alone
 from ....tracer.host.surroundings import SEED, surroundings_kept
 from ....tracer.recording.binding import bind
 from ....tracer.recording.held import Held
@@ -22,6 +23,7 @@ throughout.
 """
 
 
+@alone  # another thread may have rebound what draws numbers
 def arguments(target: Callable[..., Any], spec: Spec, sizes: Mapping[str, int], fill: str) -> Arguments:
     """The arguments that a spec declares, at these sizes. The same sizes and fill give the same values."""
     generator = torch.Generator().manual_seed(SEED)
@@ -29,6 +31,7 @@ def arguments(target: Callable[..., Any], spec: Spec, sizes: Mapping[str, int], 
     return bound.args, bound.kwargs
 
 
+@alone
 def run(target: Callable[..., Any], given: Arguments, model: Any = None) -> Any:
     """Returns the result of the target. Restores everything that it and the model hold, and their
     surroundings.
