@@ -14,6 +14,7 @@ import types
 import typing
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, Final
 
 from ...constraints.ir.spec_text import DTYPES, SpecError
@@ -56,23 +57,39 @@ class _AnnotatedTensor:
 _ANY: Final = _AnnotatedTensor("float32", (Axis("", row=True),))
 
 
-def spec_of(target: Any) -> list[str]:
+def spec_of(target: Any, others: Mapping[str, str] = MappingProxyType({})) -> list[str]:
     """One line of a spec for each parameter of the target that has to be given; a default is left as it is.
+    `others` are the types of parameters that say nothing of themselves.
 
-    Raises TargetError where a parameter says nothing of itself, SpecError where a notation has no
-    counterpart.
+    Raises TargetError where there are more of these, SpecError where a notation has no counterpart.
     """
     if is_graph_module(target):
         return _of_graph(target)
-    function = _called(target)
-    parameters = {n: p for n, p in _parameters(function).items() if p.kind not in _REST}
-    reader = _AnnotationReader(getattr(inspect.unwrap(function), "__globals__", {}))
-    said = {n: reader.read(p.annotation) for n, p in parameters.items() if p.default is p.empty}
+    parameters, said = _annotated(target)
+    said |= {name: type for name, type in others.items() if name in said}
     for name, found in said.items():
         if found is None:
             raise TargetError(f"the input {name!r} is not declared, and its annotation has no shape", HINT)
     arguments = {name: _value(name, parameter, said.get(name)) for name, parameter in parameters.items()}
     return _lines(said, arguments)
+
+
+def undeclared(target: Any) -> list[str]:
+    """Returns the names of the parameters that have to be given and say nothing of themselves."""
+    if is_graph_module(target):
+        return []
+    return [name for name, found in _annotated(target)[1].items() if found is None]
+
+
+def _annotated(
+    target: Any,
+) -> tuple[dict[str, inspect.Parameter], dict[str, str | _AnnotatedTensor | None]]:
+    """Returns the parameters, and what the annotations say of those that have to be given."""
+    function = _called(target)
+    parameters = {n: p for n, p in _parameters(function).items() if p.kind not in _REST}
+    reader = _AnnotationReader(getattr(inspect.unwrap(function), "__globals__", {}))
+    said = {n: reader.read(p.annotation) for n, p in parameters.items() if p.default is p.empty}
+    return parameters, said
 
 
 def _lines(

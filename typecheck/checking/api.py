@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from math import inf
@@ -24,14 +24,16 @@ from ..replay.replay import Inconclusive
 from ..report import findings
 from ..report.later import Later
 from ..report.report import Accepts, Verdict
+from .annotations import spec_of, undeclared
 from .clock import Clock, Progress
+from .guessing import guessed, guesses
 from .modes import depends_on_mode, difference, in_mode
 from .recorded import Recorded
 from .releases import known_release, require_known, untested
 from .rule_packages import packaged_rule
 from .sources import Source, source_of
 from .suspicions import suspected
-from .target import Target, known_device, resolve
+from .target import Target, is_module, known_device, resolve
 from .target_error import TargetError
 from .trial import Trial, Witnesses, show
 
@@ -172,7 +174,8 @@ def examine(
             report = reviewed(report, system, decision, second_solver, clock.left)
     tried = len(trial.outcomes) if trial else 0
     stats = {**_stats(clock, system, decision, oracle), "replays": tried}
-    report = replace(report, findings=(*report.findings, *untested(found)), stats=stats)
+    told = (*report.findings, *guesses(asked.guessed), *untested(found))
+    report = replace(report, findings=told, stats=stats)
     return Examined(report, found, spec, system)
 
 
@@ -188,6 +191,8 @@ class ReadTarget:
     system: System
     changed: list[str]
     """The attributes that a run assigns."""
+    guessed: list[str]
+    """The spec, where it was guessed; else nothing."""
 
     @property
     def recorded(self) -> Recorded:
@@ -213,6 +218,9 @@ def question(
         spec = None if inputs is None else parse_spec(inputs, assume)
         found = resolve(target, [str(d.path[0]) for d in spec.inputs] if spec else ())
         require_known(found)
+        lines = _guessed(found, rules, device) if spec is None and found.kind == "python" else []
+        if lines:
+            spec = parse_spec(lines, assume)
         source = source_of(found, spec, assume, ways=ways, device=device)
     with clock.turn(), clock.step("trace"):
         oracle = DomainOracle(source.spec.domain, Budget(clock.left))
@@ -223,7 +231,22 @@ def question(
             raise TargetError(str(error), error.hint) from error
     if replay and all(path.end.how == "gave-up" for path in system.paths):
         _works_at_all(found, source, oracle)
-    return ReadTarget(found, source, replace(source.spec, domain=system.domain), oracle, system, changed)
+    spec = replace(source.spec, domain=system.domain)
+    return ReadTarget(found, source, spec, oracle, system, changed, lines)
+
+
+def _guessed(target: Target, rules: Rules, device: str | None) -> list[str]:
+    """Returns a spec for inputs that neither the user nor an annotation declares; none where all are."""
+    names = undeclared(target.value)
+    if not names:
+        return []
+
+    def tried(types: Mapping[str, str], seconds: float) -> Report:
+        lines = spec_of(target.value, types)
+        return examine(target, lines, budget_s=seconds, replay=False, rules=rules, device=device).report
+
+    modules = [*target.value.modules()] if is_module(target.value) else []
+    return spec_of(target.value, guessed(names, modules, tried))
 
 
 def recorded(

@@ -65,6 +65,7 @@ class Code(StrEnum):
     LOST_PRECISION = (
         "lost-precision", NOTE, "an operator after which shapes are unknown, or not exact", ASKED
     )  # fmt: skip
+    GUESSED = "guessed", NOTE, "inputs that nothing declares, and what was checked in their place"
     UNTESTED_TORCH = "untested-torch", NOTE, "a torch that is newer than every tested one"
     UNTESTED_PYTHON = "untested-python", NOTE, "a Python that is newer than every tested one"
     UNUSED_SUPPRESSION = "unused-suppression", WARNING, "a suppression that matches no finding"
