@@ -127,10 +127,10 @@ def add_format(
     )
 
 
-def add_output(parser: argparse.ArgumentParser, what: str) -> None:
+def add_output(parser: argparse.ArgumentParser, what: str, *, required: bool = False) -> None:
     """The file into which the result is written."""
     help = f"write the {what} into a file"
-    names_file(parser.add_argument("--output", "-o", metavar="FILE", type=Path, help=help))
+    names_file(parser.add_argument("--output", "-o", metavar="FILE", type=Path, required=required, help=help))
 
 
 def require_writable(output: Path | None) -> None:

@@ -22,8 +22,8 @@ from .common import BAD_INPUT, INTERRUPTED, with_args
 from .errors import to_json, told
 
 COMMANDS: Final = (
-    "check", "watch", "explain", "refine", "infer", "migrate", "branches", "check-many", "spec", "submit",
-    "serve", "token", "completion",
+    "check", "watch", "explain", "export", "refine", "infer", "migrate", "branches", "check-many", "spec",
+    "submit", "serve", "token", "completion",
 )
 """A file of this folder each, in the order of the help text. Only the one that is called is imported."""
 

@@ -33,14 +33,14 @@ def add(commands: Commands) -> None:
     add_format(parser)
     parser.add_argument(
         "--finite",
-        type=_bounds,
+        type=bounds,
         metavar="N|b=N,t=N",
         help="upper bounds for symbols without one; also prints the bounds of every size inside the program",
     )
     parser.set_defaults(run=run)
 
 
-def _bounds(text: str) -> int | dict[str, int]:
+def bounds(text: str) -> int | dict[str, int]:
     """`64` is the bound of all symbols that have none, `b=64,t=2048` one for each."""
     try:
         if "=" not in text:

@@ -22,12 +22,14 @@ from __future__ import annotations
 import copy
 import gc
 import math
+import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, TypeAlias
 
+import torch.export
 from torch.export import ExportedProgram
 
 from ...constraints.engine.ruleset import Rules
@@ -158,6 +160,10 @@ class Exported:
     """The sizes at which it was run and refused its inputs."""
     sizes: Mapping[str, Fact] = field(default_factory=dict)
     """The known facts about each size inside the program, where finite bounds were requested."""
+
+    def save(self, file: str | os.PathLike[str]) -> None:
+        """Saves the program as a `.pt2`."""
+        torch.export.save(self.program, os.fspath(file))
 
 
 @known_release()
