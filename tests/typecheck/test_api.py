@@ -319,7 +319,7 @@ def test_a_device_that_this_machine_lacks_is_no_defect(device: str, spec: str, v
     (relu, "x: [b]", ("b > 4", "b < 3"), SpecError, "no input meets the assumptions"),
     (relu, "y: [b]", (), TargetError, "x"),
     (joins, "x: [b]", (), TargetError, "y"),
-    (relu, None, (), TargetError, "'x'"),
+    (lambda x: x.absent, None, (), TargetError, "no usual shape of x runs"),
     (3, "x: [b]", (), TargetError, "cannot be called"),
     ("absent.py:f", "x: [b]", (), TargetError, "absent.py"),
 ])  # fmt: skip

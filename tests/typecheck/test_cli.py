@@ -97,6 +97,7 @@ def check(*arguments: str) -> int:
 # arguments, exit code, parts of what is printed
 GOOD = [
     (("models.py:same", "-i", "x: [b, c]"), 0, ("proved: models.py:same runs for every declared input",)),
+    (("models.py:same",), 0, ("proved", "x: float32[*x]", 'guessed: ', '--input "x: float32[...]"')),
     (("models.py:Halves", "-i", "x: [b, h]"), 1, (
         "refined", "h % 2 == 0", "even, at least 2", "models.py:10", "return x.view(x.shape[0], 2, -1)",
         "^^^", "returns", "float32[b, 2, h//2]",
@@ -137,7 +138,7 @@ BAD: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
     (("models.py:same", "-i", "x: [b]", "-a", "b < 1"), ("no input meets the assumptions", "b <= 0")),
     (("models.py:same", "-i", "y: [b]"), ("x",)),
     (("models.py:needs_two", "-i", "x: [b]"), ("'y'", "x, y")),
-    (("models.py:same",), ("'x'", "declare the inputs")),
+    (("models.py:misspelt",), ("no usual shape of x runs", "veiw", "declare them, as in --input")),
     (("absent.py:Name", "-i", "x: [b]"), ("absent.py does not exist",)),
     (("models.py:Absent", "-i", "x: [b]"), ("has no 'Absent'",)),
     (("models.py:misspelt", "-i", "x: [b]"), ("veiw", "models.py:36", "return x.veiw(-1)")),

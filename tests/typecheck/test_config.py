@@ -21,6 +21,7 @@ replay = false
 suspect = ["mixed-batch"]
 second-solver = "cvc5"
 device = "cuda"
+training = true
 
 [[tool.anyshape.targets]]
 target = "models/unet.py:UNet"
@@ -31,6 +32,7 @@ assume = ["h % 64 == 0", "w % 64 == 0"]
 target = "saved.pt2"
 budget = 5
 replay = true
+training = false
 """
 
 
@@ -50,9 +52,10 @@ def test_all_keys(file: Path) -> None:
     assert project.root == file.parent
     assert project.jobs == (
         ConfiguredJob(
-            "models/unet.py:UNet", ("x: float32[b, 3, h, w]",), MULTIPLES, 60.0, False, MIXED, "cvc5", "cuda"
+            "models/unet.py:UNet", ("x: float32[b, 3, h, w]",), MULTIPLES, 60.0, False, MIXED, "cvc5", "cuda",
+            True,
         ),
-        ConfiguredJob("saved.pt2", None, (), 5.0, True, MIXED, "cvc5", "cuda"),
+        ConfiguredJob("saved.pt2", None, (), 5.0, True, MIXED, "cvc5", "cuda", False),
     )
     assert project.ignore == {Code.APPROXIMATE: 5, Code.RAISES: 5}
     assert project.baseline == file.parent / "known.json"

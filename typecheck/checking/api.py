@@ -24,7 +24,6 @@ from ..replay.replay import Inconclusive
 from ..report import findings
 from ..report.later import Later
 from ..report.report import Accepts, Verdict
-from .annotations import spec_of, undeclared
 from .clock import Clock, Progress
 from .guessing import guessed, guesses
 from .modes import depends_on_mode, difference, in_mode
@@ -237,6 +236,8 @@ def question(
 
 def _guessed(target: Target, rules: Rules, device: str | None) -> list[str]:
     """Returns a spec for inputs that neither the user nor an annotation declares; none where all are."""
+    from .annotations import spec_of, undeclared
+
     names = undeclared(target.value)
     if not names:
         return []
