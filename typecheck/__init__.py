@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from .checking.inference import Inferred, InferredRelation, infer
     from .checking.inline import assert_shape, reveal_shape
     from .checking.releases import ReleaseError
-    from .checking.target_error import TargetError
     from .dim_specs.dynamic_shapes import DynamicShapes, GivenUp
     from .exporting.export import Exported, ExportError, export
     from .facade import Report
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from .report.codes import Code, Severity
     from .report.report import Accepts, Branch, Finding, Link, Output, Shape, Verdict
     from .report.values import SymbolicValue
+    from .targets.target_error import TargetError
     from .testing.asserting import ShapesError, assert_shapes
 
 _HOMES = {
@@ -44,7 +44,7 @@ _HOMES = {
     ".checking.inference": "Inferred InferredRelation infer",
     ".checking.inline": "assert_shape reveal_shape",
     ".checking.releases": "ReleaseError",
-    ".checking.target_error": "TargetError",
+    ".targets.target_error": "TargetError",
     ".dim_specs.dynamic_shapes": "DynamicShapes GivenUp",
     ".exporting.export": "Exported ExportError export",
     ".facade": "Report",

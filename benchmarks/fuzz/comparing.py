@@ -21,9 +21,9 @@ from anyshape.tracer.recording import record
 from anyshape.tracer.summaries import merging
 from anyshape.typecheck.checking import clock
 from anyshape.typecheck.checking.api import check
-from anyshape.typecheck.checking.target_error import TargetError
 from anyshape.typecheck.facade import Report
 from anyshape.typecheck.report.codes import Code
+from anyshape.typecheck.targets.target_error import TargetError
 
 from .eager import Outcome
 from .program import Program, Sizes, split

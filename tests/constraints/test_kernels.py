@@ -24,7 +24,7 @@ from anyshape.constraints.rules import default_rules
 from anyshape.tracer.host.operators import INSTALLED
 from anyshape.tracer.readers import graph, pt2
 from anyshape.typecheck import check
-from anyshape.typecheck.checking.target_error import TargetError
+from anyshape.typecheck.targets.target_error import TargetError
 
 DTYPES = "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex64 complex128".split()
 

@@ -17,8 +17,8 @@ from torch.fx.tensor_type import Dyn, TensorType
 from anyshape.constraints.ir.lattice import Ranked, is_more_precise, is_static
 from anyshape.tracer.readers.tensor_types import from_torch
 from anyshape.typecheck import Verdict, infer_symbolic, migrate
-from anyshape.typecheck.checking.target_error import TargetError
 from anyshape.typecheck.cli.main import main
+from anyshape.typecheck.targets.target_error import TargetError
 
 
 class Net(torch.nn.Module):

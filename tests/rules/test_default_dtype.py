@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from anyshape.typecheck import check
 from anyshape.typecheck.checking.api import recorded
-from anyshape.typecheck.checking.target_error import TargetError
+from anyshape.typecheck.targets.target_error import TargetError
 
 PROGRAMS: list[Callable[[Tensor], Any]] = [
     lambda x: torch.zeros(len(x)), lambda x: torch.rand(len(x)), lambda x: torch.arange(len(x)) / 2,

@@ -20,7 +20,6 @@ from anyshape.tracer.readers import archive
 from anyshape.typecheck.checking.api import Examined, check, examine, recorded
 from anyshape.typecheck.checking.recorded import Recorded
 from anyshape.typecheck.checking.sources import TracedSource
-from anyshape.typecheck.checking.target import Target
 from anyshape.typecheck.remote.sending import package
 from anyshape.typecheck.replay.replay import RULES, Inconclusive, Ran, RunRefused
 from anyshape.typecheck.report.codes import Code
@@ -30,6 +29,7 @@ from anyshape.typecheck.service.work import kernels
 from anyshape.typecheck.service.work.kernels import HOW, LENIENT, OnKernels, by_kernels
 from anyshape.typecheck.service.work.questions import Question, traced
 from anyshape.typecheck.service.work.workers import CheckLimits, Worker, WorkerAnswer
+from anyshape.typecheck.targets.target import Target
 
 B, H = sym("b"), sym("h")
 

@@ -24,7 +24,6 @@ from anyshape.solver.tactics import judge
 from anyshape.solver.theory import bounds
 from anyshape.typecheck import check
 from anyshape.typecheck.checking.second_solver import VERSIONS
-from anyshape.typecheck.checking.target_error import TargetError
 from anyshape.typecheck.cli.main import main
 from anyshape.typecheck.facade import Report
 from anyshape.typecheck.remote.sending import package
@@ -32,6 +31,7 @@ from anyshape.typecheck.service.http import jobs
 from anyshape.typecheck.service.http.gate import Refusal
 from anyshape.typecheck.service.ops.settings import Settings
 from anyshape.typecheck.service.work import questions
+from anyshape.typecheck.targets.target_error import TargetError
 
 
 def asked(target: Any, inputs: str, assume: Any = "", **options: Any) -> Report:

@@ -21,9 +21,9 @@ from anyshape.constraints.terms.dims import Dim, evaluate, maximum, minimum, rou
 from anyshape.constraints.terms.formula import Compare, compare, holds
 from anyshape.solver.smtlib import VERDICTS, as_smt2, as_text
 from anyshape.typecheck import check
-from anyshape.typecheck.checking.target_error import TargetError
 from anyshape.typecheck.cli.dumping import dump
 from anyshape.typecheck.cli.main import main
+from anyshape.typecheck.targets.target_error import TargetError
 
 
 def by_cvc5(text: str) -> tuple[str, ...]:

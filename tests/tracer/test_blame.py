@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.distributions import MultivariateNormal, kl_divergence
 
 from anyshape import check
-from anyshape.typecheck.checking.target_error import TargetError
+from anyshape.typecheck.targets.target_error import TargetError
 
 
 def second(x: Tensor, y: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anyshape.tracer.bytecode.conditions import watching
-from anyshape.typecheck.checking.target import resolve
+from anyshape.typecheck.targets.target import resolve
 
 PROGRAM = """
 def program(a, b):

@@ -9,8 +9,8 @@ import pytest
 
 from anyshape.constraints.ir.spec_text import SpecError, parse_spec
 from anyshape.typecheck import check
-from anyshape.typecheck.checking.annotations import spec_of
-from anyshape.typecheck.checking.target_error import TargetError
+from anyshape.typecheck.targets.annotations import spec_of
+from anyshape.typecheck.targets.target_error import TargetError
 
 
 class FloatBCHW:

@@ -13,7 +13,7 @@ from anyshape.constraints.ir.language import Tensor
 from anyshape.constraints.rules import default_rules
 from anyshape.typecheck import check
 from anyshape.typecheck.checking.rule_packages import _rules_of
-from anyshape.typecheck.checking.target_error import TargetError
+from anyshape.typecheck.targets.target_error import TargetError
 
 
 @torch.library.custom_op("announced::pairs", mutates_args=())

@@ -16,8 +16,8 @@ from torch import Tensor, nn
 
 from anyshape.typecheck import check
 from anyshape.typecheck.checking.suspicions import TABLE, wanted
-from anyshape.typecheck.checking.target_error import TargetError
 from anyshape.typecheck.report.codes import ON, SUSPICIONS, Code
+from anyshape.typecheck.targets.target_error import TargetError
 
 COLUMN = nn.Linear(4, 1)
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from anyshape.typecheck.checking.target import resolve
-from anyshape.typecheck.checking.target_error import TargetError
+from anyshape.typecheck.targets.target import resolve
+from anyshape.typecheck.targets.target_error import TargetError
 
 SOURCE = '''\
 from dataclasses import dataclass

@@ -24,6 +24,8 @@ from ..replay.replay import Inconclusive
 from ..report import findings
 from ..report.later import Later
 from ..report.report import Accepts, Verdict
+from ..targets.target import Target, is_module, known_device, resolve
+from ..targets.target_error import TargetError
 from .clock import Clock, Progress
 from .guessing import guessed, guesses
 from .modes import depends_on_mode, difference, in_mode
@@ -32,8 +34,6 @@ from .releases import known_release, require_known, untested
 from .rule_packages import packaged_rule
 from .sources import Source, source_of
 from .suspicions import suspected
-from .target import Target, is_module, known_device, resolve
-from .target_error import TargetError
 from .trial import Trial, Witnesses, show
 
 if TYPE_CHECKING:
@@ -236,7 +236,7 @@ def question(
 
 def _guessed(target: Target, rules: Rules, device: str | None) -> list[str]:
     """Returns a spec for inputs that neither the user nor an annotation declares; none where all are."""
-    from .annotations import spec_of, undeclared
+    from ..targets.annotations import spec_of, undeclared
 
     names = undeclared(target.value)
     if not names:

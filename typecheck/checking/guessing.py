@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 from ..report.codes import Code
 from ..report.findings import make
 from ..report.report import Finding, ReportData, Verdict
-from .target_error import TargetError
+from ..targets.target_error import TargetError
 
 Tried: TypeAlias = "Callable[[Mapping[str, str], float], ReportData]"
 """Checks a program with types for its inputs within some seconds."""

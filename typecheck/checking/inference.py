@@ -43,10 +43,10 @@ from ..facade import Report
 from ..replay.replay import Ran
 from ..report.codes import Code
 from ..report.report import Verdict
+from ..targets.target import Target, resolve
 from .api import Examined, examine
 from .clock import Clock, Progress
 from .sources import source_of
-from .target import Target, resolve
 
 if TYPE_CHECKING:
     from ...tracer.readers.examples import Common

@@ -12,7 +12,7 @@ from typing import Any, Final
 from ...constraints.terms.formula import Formula, conjuncts
 from ...solver.tactics.judge import Budget, Judge
 from ..report.report import ConditionPart, InTraining, ReportData, Verdict
-from .target import is_module
+from ..targets.target import is_module
 
 SECONDS: Final = 2.0
 """The time to compare two conditions."""

@@ -40,8 +40,8 @@ from ...constraints.terms.dims import Term, evaluate, substitute, sym
 from ...constraints.terms.formula import And, Compare, Or, holds
 from ...solver.decide import DomainOracle
 from ..replay.replay import Inconclusive, Outcome, by_rules
+from ..targets.target import Target
 from .clock import Clock
-from .target import Target
 
 FORM: Final = "anyshape.recorded"
 SCHEMA: Final = 1

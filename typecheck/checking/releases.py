@@ -9,8 +9,8 @@ from ...constraints.ir.program import Origin
 from ...tracer.host import releases
 from ..report.codes import Code
 from ..report.report import Finding
-from .target import Target
-from .target_error import TargetError
+from ..targets.target import Target
+from ..targets.target_error import TargetError
 
 
 class ReleaseError(TargetError):

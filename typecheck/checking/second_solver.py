@@ -22,7 +22,7 @@ from ..facade import Report
 from ..report import findings
 from ..report.codes import Code
 from ..report.report import SecondOpinion, Verdict
-from .target_error import TargetError
+from ..targets.target_error import TargetError
 
 VERSIONS: Final = {"cvc5": cvc5_backend.version}
 """The solvers that can be asked, each with what says which version is installed, if it is."""

@@ -18,9 +18,9 @@ from ...tracer.readers.exported import GraphError
 from ...tracer.readers.graph import Traced
 from ...tracer.readers.graph import system as graph_system
 from ..replay.replay import Inconclusive, Outcome, Replayer, at, by_rules
+from ..targets.target import Target, is_graph_module
+from ..targets.target_error import TargetError
 from .clock import Clock
-from .target import Target, is_graph_module
-from .target_error import TargetError
 
 
 class Source(Protocol):
@@ -147,7 +147,7 @@ def source_of(
     if target.kind != "python":
         return TracedSource(target, spec, assume, device)
     if spec is None:
-        from .annotations import spec_of
+        from ..targets.annotations import spec_of
 
         spec = parse_spec(spec_of(target.value), assume)
     if is_graph_module(target.value):

@@ -20,7 +20,7 @@ from ..facade import Report
 from ..report.codes import ON, SUSPICIONS, Code
 from ..report.findings import main_path, make
 from ..report.report import Finding
-from .target_error import TargetError
+from ..targets.target_error import TargetError
 
 ALL: Final = "all"
 

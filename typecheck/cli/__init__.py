@@ -1,1 +1,1 @@
-"""The command line: the table of commands, and a file per command."""
+"""The command line: the table of commands, and what they share."""

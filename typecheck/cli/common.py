@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from ..checking.construction import called_with
-from ..checking.target_error import TargetError
 from ..facade import Report
 from ..project.config import ConfigError
 from ..report.report import Verdict
+from ..targets.construction import called_with
+from ..targets.target_error import TargetError
 from .terminal import progress
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"

@@ -10,7 +10,7 @@ from ...constraints.ir.spec_text import Inputs
 from ...solver.smtlib import NotExact, as_smt2, as_text
 from ..checking.api import default_rules, question
 from ..checking.clock import Clock, Progress
-from ..checking.target_error import TargetError
+from ..targets.target_error import TargetError
 
 Form = Literal["constraints", "smt2"]
 

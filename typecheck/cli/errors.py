@@ -6,8 +6,8 @@ import textwrap
 from typing import Any
 
 from ...constraints.ir.spec_text import SpecError
-from ..checking.target_error import TargetError
 from ..render.json import SCHEMA
+from ..targets.target_error import TargetError
 from .terminal import width
 
 

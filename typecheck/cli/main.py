@@ -1,4 +1,4 @@
-"""The command line: `anyshape COMMAND …`. Each command is a file of this folder.
+"""The command line: `anyshape COMMAND …`. Each command is a file in `commands/`.
 
 Exit codes: 0 proved or done, 1 refined or refuted, 2 bad usage or input, 3 unknown, 130 interrupted.
 """
@@ -17,7 +17,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
 from ...constraints.ir.spec_text import SpecError, suggestion
-from ..checking.target_error import TargetError
+from ..targets.target_error import TargetError
 from .common import BAD_INPUT, INTERRUPTED, with_args
 from .errors import to_json, told
 
@@ -25,7 +25,7 @@ COMMANDS: Final = (
     "check", "watch", "explain", "export", "refine", "infer", "migrate", "branches", "check-many", "spec",
     "submit", "serve", "token", "completion",
 )
-"""A file of this folder each, in the order of the help text. Only the one that is called is imported."""
+"""A file in `commands/` each, in the order of the help text. Only the one that is called is imported."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -75,7 +75,7 @@ def _parsed(given: list[str]) -> argparse.Namespace:
 def _options(called: str) -> list[str]:
     """Returns the long options of a command."""
     commands = argparse.ArgumentParser().add_subparsers()
-    import_module(f".{called.replace('-', '_')}", __package__).add(commands)
+    import_module(f".commands.{called.replace('-', '_')}", __package__).add(commands)
     return [*dict.fromkeys(re.findall(r"--[a-z][a-z-]*", commands.choices[called].format_usage()))]
 
 
@@ -89,7 +89,7 @@ def parser_of(called: str = "") -> argparse.ArgumentParser:
     parser.add_argument("--version", action=_Version, nargs=0, help="show the versions that decide answers")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     for name in (called,) if called in COMMANDS else COMMANDS:
-        import_module(f".{name.replace('-', '_')}", __package__).add(commands)
+        import_module(f".commands.{name.replace('-', '_')}", __package__).add(commands)
     return parser
 
 

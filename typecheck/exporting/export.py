@@ -45,12 +45,12 @@ from ...tracer.readers.exported import GraphError
 from ..checking.api import Examined, default_rules, examine
 from ..checking.clock import Progress
 from ..checking.releases import known_release
-from ..checking.target_error import TargetError
 from ..checking.trial import show
 from ..dim_specs.dynamic_shapes import DynamicShapes, GivenUp, of_report, tree_of
 from ..dim_specs.specs import DimSpec
 from ..dim_specs.torch_dims import to_torch
 from ..facade import Report
+from ..targets.target_error import TargetError
 from .attempts.comparing import Comparison
 from .attempts.goal import Goal
 from .attempts.program_needs import Needs, ProgramRequirement, needs

@@ -19,8 +19,8 @@ from ...solver.facts.refine import simplify
 from ...solver.tactics.judge import Budget
 from ..checking.api import ReadTarget, default_rules, question
 from ..checking.clock import Clock, Progress
-from ..checking.target import is_graph_module, resolve
-from ..checking.target_error import TargetError
+from ..targets.target import is_graph_module, resolve
+from ..targets.target_error import TargetError
 from .nodes import NODE
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def branches(
     rules = rules or default_rules()
     if is_graph_module(value):
         from ...tracer.readers.fx import reporting
-        from ..checking.annotations import spec_of
+        from ..targets.annotations import spec_of
 
         inputs = spec_of(value) if inputs is None else inputs
         asked = question(reporting(value), inputs, assume, clock, rules, replay=False)
@@ -384,7 +384,7 @@ def eliminate(
     """
     from ...tracer.readers.fx import ShapeTracer
     from ...tracer.recording.binding import NotCallable as DoesNotFit
-    from ..checking.annotations import spec_of
+    from ..targets.annotations import spec_of
 
     declared = [str(d.path[0]) for d in parse_spec(inputs).inputs] if inputs is not None else ()
     found = resolve(target, declared)

@@ -26,13 +26,13 @@ from ...constraints.terms.formula import Formula, conjuncts, eq, holds
 from ...constraints.terms.parts import rank
 from ...solver.migrate import MANY, SolutionCount, Solutions, count, most_ranks, replacements, shared, spelt
 from ...solver.tactics.judge import Budget, Judge
-from ..checking.annotations import spec_of
 from ..checking.api import examine
 from ..checking.clock import Progress
-from ..checking.target import is_graph_module, resolve
-from ..checking.target_error import TargetError
 from ..facade import Report
 from ..report.report import Verdict
+from ..targets.annotations import spec_of
+from ..targets.target import is_graph_module, resolve
+from ..targets.target_error import TargetError
 from .nodes import values_of
 
 if TYPE_CHECKING:

@@ -24,8 +24,8 @@ from typing import Any, Final, NoReturn, TypeVar
 from ...constraints.engine.kernels import DEVICES
 from ...constraints.ir.program import Origin
 from ...constraints.ir.spec_text import suggestion
-from ..checking.target_error import TargetError
 from ..report.codes import SUSPICIONS, Code
+from ..targets.target_error import TargetError
 
 FILE: Final = "pyproject.toml"
 BUDGET_S: Final = 30.0

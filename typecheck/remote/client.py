@@ -25,8 +25,8 @@ from typing import Any, Concatenate, Final, Literal, ParamSpec, TypeAlias, TypeV
 import httpx
 
 from ...constraints.ir.spec_text import Inputs
-from ..checking.target_error import TargetError
 from ..facade import Report
+from ..targets.target_error import TargetError
 from .sending import Package, package
 
 URL: Final = "ANYSHAPE_SERVER"

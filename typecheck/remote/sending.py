@@ -20,9 +20,9 @@ from ...constraints.ir.system import System
 from ...tracer.readers.archive import MAX_BYTES, ArchiveError, parse_json, read_bytes
 from ..checking.api import default_rules, question
 from ..checking.clock import Clock, Progress
-from ..checking.target import resolve
-from ..checking.target_error import TargetError
 from ..facade import Report
+from ..targets.target import resolve
+from ..targets.target_error import TargetError
 
 _TEXT_OF_A_LINE: Final = re.compile(r'(?m)^(?!\s*File ").*\n?')
 

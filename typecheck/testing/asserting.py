@@ -16,10 +16,10 @@ from ...constraints.ir.language import Number, Tensor, Value
 from ...constraints.ir.spec_text import Inputs, parse_spec
 from ...constraints.terms.dims import Term, evaluate
 from ...tracer.host.interpreter import frame_above
-from ..checking.target import resolve
 from ..facade import Report
 from ..project.suppression import suppressed
 from ..render.text import place
+from ..targets.target import resolve
 
 
 class ShapesError(AssertionError):

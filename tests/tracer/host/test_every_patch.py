@@ -308,7 +308,7 @@ KEPT: Final = {
     "typecheck/__init__.py": "names that are imported when they are needed",
     "typecheck/anyshape/__init__.py": "names that are imported when they are needed",
     "typecheck/exporting/scans/loop_bodies.py": "a syntax tree of its own",
-    "typecheck/checking/importing.py": "the module of a file, which is imported",
+    "typecheck/targets/importing.py": "the module of a file, which is imported",
     "constraints/terms/formula.py": "a field of a frozen object, as it is made",
     "solver/theory/bounds.py": "a copy of its own",
 }  # fmt: skip

@@ -14,8 +14,8 @@ from ....constraints.terms.formula_text import parse_formula
 from ....constraints.terms.syntax import DimSyntaxError
 from ...checking.second_solver import named
 from ...checking.suspicions import wanted
-from ...checking.target import known_device
-from ...checking.target_error import TargetError
+from ...targets.target import known_device
+from ...targets.target_error import TargetError
 from ..ops.settings import Settings
 from ..queue.store import Submission
 from ..work.questions import Question

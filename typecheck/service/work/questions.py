@@ -28,11 +28,11 @@ from ...checking.clock import Clock
 from ...checking.recorded import Recorded, RecordedSource
 from ...checking.sources import Source, TracedSource
 from ...checking.suspicions import suspected
-from ...checking.target import Target
-from ...checking.target_error import TargetError
 from ...dim_specs.dynamic_shapes import of_report
 from ...facade import Report
 from ...report.report import Verdict
+from ...targets.target import Target
+from ...targets.target_error import TargetError
 from . import comparing
 
 NAME: Final = "the model"

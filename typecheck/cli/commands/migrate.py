@@ -8,8 +8,8 @@ import sys
 from itertools import islice
 from typing import Any, Final
 
-from ..report.report import Verdict
-from .common import TARGETS, Commands, add_format, add_target, command, running
+from ...report.report import Verdict
+from ..common import TARGETS, Commands, add_format, add_target, command, running
 
 _EPILOG: Final = f"""\
 {TARGETS}
@@ -32,7 +32,7 @@ def add(commands: Commands) -> None:
 
 def run(options: argparse.Namespace) -> int:
     with running(options) as tell:
-        from ..gradual.migrating import migrate
+        from ...gradual.migrating import migrate
 
         found = migrate(
             options.target, options.inputs, options.assume, budget_s=options.budget, progress=tell

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Final
 
-from .common import NAMING_FILES, Commands, command
+from ..common import NAMING_FILES, Commands, command
 
 SHELLS: Final = ("bash", "zsh", "fish")
 _EPILOG: Final = """\
@@ -25,7 +25,7 @@ def add(commands: Commands) -> None:
 def run(options: argparse.Namespace) -> int:
     import shtab
 
-    from .main import parser_of
+    from ..main import parser_of
 
     parser = parser_of()
     for argument in NAMING_FILES:

@@ -9,12 +9,12 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from ...constraints.ir.language import Fact
-from ...solver.tactics.judge import Budget, Judge
-from ..dim_specs.dynamic_shapes import DynamicShapes
-from ..facade import Report
-from ..report.report import Verdict
-from .common import TARGETS, Commands, add_format, add_target, command, running
+from ....constraints.ir.language import Fact
+from ....solver.tactics.judge import Budget, Judge
+from ...dim_specs.dynamic_shapes import DynamicShapes
+from ...facade import Report
+from ...report.report import Verdict
+from ..common import TARGETS, Commands, add_format, add_target, command, running
 
 _EPILOG: Final = f"""\
 {TARGETS}
@@ -54,8 +54,8 @@ def bounds(text: str) -> int | dict[str, int]:
 
 def run(options: argparse.Namespace) -> int:
     with running(options) as tell:
-        from ..checking.api import examine
-        from ..exporting.graphs.inner_sizes import bounding, inner_sizes
+        from ...checking.api import examine
+        from ...exporting.graphs.inner_sizes import bounding, inner_sizes
 
         assume = [*options.assume]
         examined = examine(options.target, options.inputs, assume, budget_s=options.budget, progress=tell)
@@ -76,7 +76,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _json(report: Report, shapes: DynamicShapes, sizes: Mapping[str, Fact]) -> str:
-    from ..render.json import fact_json
+    from ...render.json import fact_json
 
     data: dict[str, Any] = {
         "target": report.target,
@@ -100,7 +100,7 @@ def _text(report: Report, shapes: DynamicShapes, sizes: Mapping[str, Fact]) -> s
 
 
 def _table(sizes: Mapping[str, Fact]) -> Iterator[str]:
-    from ..render.text import fact_text
+    from ...render.text import fact_text
 
     width = max(map(len, sizes), default=0)
     yield from (f"# {size.ljust(width)}  {fact_text(known)}" for size, known in sizes.items())

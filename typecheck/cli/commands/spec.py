@@ -7,9 +7,9 @@ import json
 import sys
 from typing import Final
 
-from ..dim_specs.lowering import to_torch_json
-from ..dim_specs.specs import DimSpec, DimSpecError, loads, to_json
-from .common import Commands, command
+from ...dim_specs.lowering import to_torch_json
+from ...dim_specs.specs import DimSpec, DimSpecError, loads, to_json
+from ..common import Commands, command
 
 _EPILOG: Final = """\
 FILE.json is a spec in torch's schema (torch._export.serde.dynamic_shapes) or in anyshape's, which has a

@@ -7,16 +7,16 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ..checking.clock import Progress
-from ..facade import Report
-from ..project.config import ConfigError, ConfiguredJob
-from ..render.formats import FORMATS
-from .common import TARGETS, Commands, add_format, add_target, command, exit_code, running
-from .terminal import coloured, width
+from ...checking.clock import Progress
+from ...facade import Report
+from ...project.config import ConfigError, ConfiguredJob
+from ...render.formats import FORMATS
+from ..common import TARGETS, Commands, add_format, add_target, command, exit_code, running
+from ..terminal import coloured, width
 
 if TYPE_CHECKING:
-    from ..remote.client import Client, Priority, Submitted
-    from ..remote.sending import Package
+    from ...remote.client import Client, Priority, Submitted
+    from ...remote.sending import Package
 
 _EPILOG: Final = f"""\
 {TARGETS}
@@ -55,7 +55,7 @@ def add_server(parser: argparse.ArgumentParser) -> None:
 def client_of(options: argparse.Namespace) -> Client:
     """Raises ConfigError where there is no httpx, or no file with a token."""
     try:
-        from ..remote.client import Client
+        from ...remote.client import Client
     except ModuleNotFoundError as error:
         raise ConfigError(f"there is no module {error.name!r}", "pip install 'anyshape[service]'") from None
     token = None
@@ -69,7 +69,7 @@ def client_of(options: argparse.Namespace) -> Client:
 
 def packed(job: ConfiguredJob, tell: Progress, *, source: bool) -> Package:
     """Traces the target of a job here. Raises what `check` raises."""
-    from ..remote.sending import package
+    from ...remote.sending import package
 
     return package(
         job.target, job.inputs, job.assume, source=source, budget_s=job.budget_s, progress=tell,

@@ -11,14 +11,14 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from ...constraints.ir.spec_text import SpecError
-from ..checking.target_error import TargetError
-from ..project.config import FILE
-from ..project.watching import changed, look, until_changed
-from ..report.target_names import source_of
+from ....constraints.ir.spec_text import SpecError
+from ...project.config import FILE
+from ...project.watching import changed, look, until_changed
+from ...report.target_names import source_of
+from ...targets.target_error import TargetError
+from ..common import Commands, command
+from ..errors import told
 from . import check
-from .common import Commands, command
-from .errors import told
 
 if TYPE_CHECKING:
     from multiprocessing.context import ForkServerContext, SpawnContext

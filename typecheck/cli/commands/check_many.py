@@ -11,10 +11,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from ..facade import Report
-from ..project.config import ConfigError
-from ..render.formats import FORMATS, written
-from .common import (
+from ...facade import Report
+from ...project.config import ConfigError
+from ...render.formats import FORMATS, written
+from ..common import (
     BAD_INPUT,
     Commands,
     add_format,
@@ -28,7 +28,7 @@ from .common import (
 )
 
 if TYPE_CHECKING:
-    from ..service.work.many import JobEnd
+    from ...service.work.many import JobEnd
 
 _EPILOG: Final = """\
 LIST is a file with a target on each line, and after tabs its inputs and its assumptions:
@@ -80,8 +80,8 @@ def add(commands: Commands) -> None:
 
 def run(options: argparse.Namespace) -> int:
     require_writable(options.output)
-    from ..project.listing import listed
-    from ..service.work.many import check_many
+    from ...project.listing import listed
+    from ...service.work.many import check_many
 
     jobs = listed(options.list)
     if options.budget is not None:
@@ -100,12 +100,12 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _executor(options: argparse.Namespace) -> Callable[[], Any]:
-    from ..service.work.workers import Worker
+    from ...service.work.workers import Worker
 
     if options.executor == "local":
         return partial(Worker, targets=True)
     try:
-        from ..service.work.ray_executor import RayExecutor, connect
+        from ...service.work.ray_executor import RayExecutor, connect
     except ModuleNotFoundError as error:
         raise ConfigError(f"there is no module {error.name!r}", "pip install 'anyshape[ray]'") from None
     connect(options.ray_address, runtime_env={"working_dir": os.getcwd()})

@@ -8,11 +8,11 @@ import sys
 from importlib.resources import files
 from typing import Final
 
-from ...constraints.ir.spec_text import suggestion
-from ..project.config import ConfigError
-from ..report.codes import Code
-from .common import Commands, command
-from .terminal import coloured
+from ....constraints.ir.spec_text import suggestion
+from ...project.config import ConfigError
+from ...report.codes import Code
+from ..common import Commands, command
+from ..terminal import coloured
 
 _EPILOG: Final = "Without CODE, all codes are listed."
 _HEADING: Final = re.compile(r"^## (\S+)\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)

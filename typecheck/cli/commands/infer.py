@@ -10,12 +10,12 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
-from ...constraints.terms.formula import free_symbols
-from .common import EXIT_CODES, Commands, add_assumptions, add_format, add_program, command, running
-from .terminal import coloured, width
+from ....constraints.terms.formula import free_symbols
+from ..common import EXIT_CODES, Commands, add_assumptions, add_format, add_program, command, running
+from ..terminal import coloured, width
 
 if TYPE_CHECKING:
-    from ..checking.inference import Inferred, InferredRelation, Status
+    from ...checking.inference import Inferred, InferredRelation, Status
 
 _EPILOG: Final = """\
 TARGET is file.py:Name, package.module:Name or a saved .pt2, as for `anyshape check`.
@@ -44,8 +44,8 @@ def add(commands: Commands) -> None:
 
 def run(options: argparse.Namespace) -> int:
     with running(options) as tell:
-        from ...tracer.readers.examples import read
-        from ..checking.inference import infer
+        from ....tracer.readers.examples import read
+        from ...checking.inference import infer
 
         examples = read(options.examples)
         found = infer(options.target, examples, assume=options.assume, budget_s=options.budget, progress=tell)

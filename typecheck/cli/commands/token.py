@@ -7,11 +7,11 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from .common import Commands, command
+from ..common import Commands, command
 from .serve import add_store, settings_of
 
 if TYPE_CHECKING:
-    from ..service.http.auth import TokenTable
+    from ...service.http.auth import TokenTable
 
 _EPILOG: Final = """\
 A new token is printed once; the service keeps a digest of it. As soon as there is a token, every request
@@ -44,8 +44,8 @@ def add(commands: Commands) -> None:
 
 def _tokens(options: argparse.Namespace) -> TokenTable:
     settings: Any = settings_of(options)
-    from ..service.http.auth import TokenTable
-    from ..service.queue.database import Database
+    from ...service.http.auth import TokenTable
+    from ...service.queue.database import Database
 
     database = Database(settings.url)
     database.migrate()
@@ -54,7 +54,7 @@ def _tokens(options: argparse.Namespace) -> TokenTable:
 
 def _create(options: argparse.Namespace) -> int:
     tokens = _tokens(options)
-    from ..service.http.auth import PRIORITIES
+    from ...service.http.auth import PRIORITIES
 
     secret = tokens.create(
         options.name,

@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from ..project.config import ConfigError
-from ..render.text import sizes
-from .common import TARGETS, Commands, add_format, add_output, add_target, command, require_writable, running
+from ...project.config import ConfigError
+from ...render.text import sizes
+from ..common import TARGETS, Commands, add_format, add_output, add_target, command, require_writable, running
 from .refine import bounds
 
 if TYPE_CHECKING:
-    from ..exporting.export import Exported
+    from ...exporting.export import Exported
 
 _EPILOG: Final = f"""\
 {TARGETS}
@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
         raise ConfigError(f"{file} is no name of an exported program", hint)
     require_writable(file)
     with running(options) as tell:
-        from ..exporting.export import export
+        from ...exporting.export import export
 
         found = export(
             options.target, options.inputs, options.assume, finite=options.finite, budget_s=options.budget,

@@ -11,21 +11,21 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from ...constraints.engine.kernels import DEVICES
-from ...constraints.ir.spec_text import SpecError
-from ..checking.clock import Progress
-from ..checking.reading import Reading
-from ..checking.target_error import TargetError
-from ..facade import Report
-from ..project import baseline as baselines
-from ..project.baseline import Baseline
-from ..project.cache import Cache, default_folder
-from ..project.config import ConfigError, ConfiguredJob, Project, find
-from ..project.jobs import JobAnswer, answer
-from ..project.suppression import suppressed
-from ..render.formats import FORMATS, written
-from ..report.codes import SUSPICIONS
-from .common import (
+from ....constraints.engine.kernels import DEVICES
+from ....constraints.ir.spec_text import SpecError
+from ...checking.clock import Progress
+from ...checking.reading import Reading
+from ...facade import Report
+from ...project import baseline as baselines
+from ...project.baseline import Baseline
+from ...project.cache import Cache, default_folder
+from ...project.config import ConfigError, ConfiguredJob, Project, find
+from ...project.jobs import JobAnswer, answer
+from ...project.suppression import suppressed
+from ...render.formats import FORMATS, written
+from ...report.codes import SUSPICIONS
+from ...targets.target_error import TargetError
+from ..common import (
     BAD_INPUT,
     TARGETS,
     Commands,
@@ -39,9 +39,9 @@ from .common import (
     require_writable,
     running_for,
 )
-from .errors import told
+from ..errors import told
+from ..terminal import coloured, width
 from .submit import add_server, awaited, client_of, packed, submitted
-from .terminal import coloured, width
 
 _EPILOG: Final = f"""\
 {TARGETS}
@@ -160,7 +160,7 @@ def _dump(options: argparse.Namespace) -> int:
         raise ConfigError("--dump cannot be combined with --server", "leave out --server")
     budget = 30.0 if options.budget is None else options.budget
     with running_for(budget) as tell:
-        from .dumping import dump
+        from ..dumping import dump
 
         text = dump(
             options.target, options.inputs, options.assume, options.dump, budget_s=budget, progress=tell
@@ -262,12 +262,12 @@ def _checked(jobs: Sequence[ConfiguredJob], answering: Answering, read: set[str]
 
 def _shown(reports: Sequence[Report], options: argparse.Namespace, project: bool) -> str:
     if options.quiet:
-        from ..render.concise import answer_line
+        from ...render.concise import answer_line
 
         return "".join(f"{answer_line(report)}\n" for report in reports if not report.passes)
     if options.format != "text":
         return written(options.format, reports, project=project)
-    from ..render.text import overview, to_text
+    from ...render.text import overview, to_text
 
     colour = options.output is None and coloured(sys.stdout)
     shapes, full = options.verbose or options.shapes, options.verbose or options.explain == "full"

@@ -7,11 +7,11 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
-from .common import TARGETS, Commands, add_format, add_target, command, running
+from ..common import TARGETS, Commands, add_format, add_target, command, running
 
 if TYPE_CHECKING:
-    from ...constraints.terms.formula import Formula
-    from ..gradual.branching import BranchOn
+    from ....constraints.terms.formula import Formula
+    from ...gradual.branching import BranchOn
 
 _EPILOG: Final = f"""\
 {TARGETS}
@@ -33,7 +33,7 @@ def add(commands: Commands) -> None:
 
 def run(options: argparse.Namespace) -> int:
     with running(options) as tell:
-        from ..gradual.branching import branches
+        from ...gradual.branching import branches
 
         found = branches(
             options.target, options.inputs, options.assume, budget_s=options.budget, progress=tell

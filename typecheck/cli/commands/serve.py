@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 from typing import Any, Final
 
-from ..project.config import ConfigError
-from .common import Commands, command
+from ...project.config import ConfigError
+from ..common import Commands, command
 
 _EPILOG: Final = """\
 With no options the service listens at http://127.0.0.1:8765/, keeps its database in ./anyshape-service and
@@ -49,7 +49,7 @@ def add_store(parser: argparse.ArgumentParser) -> None:
 def settings_of(options: argparse.Namespace) -> Any:
     """The settings that the options ask for. Raises ConfigError."""
     try:
-        from ..service.ops.settings import Settings, load
+        from ...service.ops.settings import Settings, load
     except ModuleNotFoundError as error:
         raise ConfigError(f"there is no module {error.name!r}", _EXTRA) from None
     given = {name: value for name, value in vars(options).items() if name in Settings.model_fields}
@@ -59,7 +59,7 @@ def settings_of(options: argparse.Namespace) -> Any:
 def run(options: argparse.Namespace) -> int:
     settings = settings_of(options)
     try:
-        from ..service.serving import serve
+        from ...service.serving import serve
     except ModuleNotFoundError as error:
         raise ConfigError(f"there is no module {error.name!r}", _EXTRA) from None
     serve(settings)
