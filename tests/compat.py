@@ -44,6 +44,9 @@ supported. Development and CI use the releases in [pins.txt](../pins.txt). A tor
 these is refused with an error; with a newer torch or Python reports have a note,
 [untested-torch](findings.md#untested-torch) or [untested-python](findings.md#untested-python).
 
+What a check costs on the newest release stands in
+[results-torch-2.15.md](../benchmarks/results-torch-2.15.md).
+
 All runs are on Linux, with CPython as it is usually built. Not tested are free-threaded builds, systems
 that cannot fork, where `anyshape watch` starts its processes by `spawn`, and programs that start others
 by `spawn`.
