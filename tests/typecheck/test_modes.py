@@ -11,6 +11,8 @@ import torch
 from torch import nn
 
 from anyshape.typecheck import check
+from anyshape.typecheck.checking import api
+from anyshape.typecheck.checking.guessing import guessed
 from anyshape.typecheck.checking.modes import depends_on_mode, in_mode
 from anyshape.typecheck.cli.main import main
 from anyshape.typecheck.render.text import training_text
@@ -90,6 +92,19 @@ def test_both_modes(name: str) -> None:
 def test_the_text_tells_what_training_needs(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "net.py:Normed", "-i", "x: [b, 6]"]) == 0
     assert "In training it also needs 2 <= b (net.py:8 in layers.1)." in capsys.readouterr().out
+
+
+def test_training_is_looked_at_with_the_inputs_that_were_guessed(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[str] = []
+    monkeypatch.setattr(api, "guessed", lambda *given: tried.append("") or guessed(*given))
+    normed, split = check("net.py:Normed", assume="b <= 99"), check("net.py:Split")
+    assert normed.inputs == ("x: float32[b, 6]",)
+    assert split.inputs == ("x: float32[*x]",)
+    for report in (normed, split):
+        assert report.training is not None
+        assert {*report.accepts.symbols} <= {*report.training.accepts.symbols}
+        assert report.training.adds
+    assert len(tried) == 2
 
 
 @pytest.mark.parametrize("name", ["Normed", "make", "instance"])

@@ -99,9 +99,10 @@ def _checked(
     )  # fmt: skip
     report = suspected(found.report, found.system, suspect)
     if both and found.target.built and depends_on_mode(found.target.value):
+        declared = found.report.inputs if inputs is None else inputs  # what was guessed is not guessed again
         with in_mode(found.target.value, True):
             trained = examine(
-                found.target, inputs, assume, budget_s=max(clock.left, 0.1), replay=replay, rules=rules,
+                found.target, declared, assume, budget_s=max(clock.left, 0.1), replay=replay, rules=rules,
                 progress=progress, device=device,
             )  # fmt: skip
         report = replace(report, training=difference(report, trained.report))

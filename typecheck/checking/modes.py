@@ -19,13 +19,11 @@ SECONDS: Final = 2.0
 
 
 @contextlib.contextmanager
-def in_mode(target: Any, training: bool | None) -> Iterator[None]:
-    """Sets a module and its submodules to a mode inside the block; None, or what is no module, stays."""
-    if training is None or not is_module(target):
-        yield
-        return
-    before = [(module, module.training) for module in target.modules()]
-    target.train(training)
+def in_mode(target: Any, training: bool) -> Iterator[None]:
+    """Sets a module and its submodules to a mode inside the block; what is no module stays as it is."""
+    before = [(module, module.training) for module in target.modules()] if is_module(target) else []
+    if before:
+        target.train(training)
     try:
         yield
     finally:

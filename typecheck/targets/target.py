@@ -88,23 +88,21 @@ def _made(value: Any, name: str, made: bool, training: bool | None) -> Target:
 
 def is_module(value: Any) -> bool:
     """Returns whether the value is a module of torch. Does not import torch."""
-    return any(
-        (c.__module__, c.__name__) == ("torch.nn.modules.module", "Module") for c in type(value).__mro__
-    )
+    return _is_of("torch.nn.modules.module", "Module", value)
 
 
 def _is_exported(value: Any) -> bool:
-    """Returns whether the value is an ExportedProgram. Does not import torch: where such a value exists,
-    torch is imported already.
-    """
-    return any(
-        (c.__module__, c.__name__) == ("torch.export.exported_program", "ExportedProgram")
-        for c in type(value).__mro__
-    )
+    """Returns whether the value is an ExportedProgram. Does not import torch."""
+    return _is_of("torch.export.exported_program", "ExportedProgram", value)
 
 
 def is_graph_module(value: Any) -> bool:
-    """Is it a graph of torch.fx? Asked without importing torch."""
-    return any(
-        (c.__module__, c.__name__) == ("torch.fx.graph_module", "GraphModule") for c in type(value).__mro__
-    )
+    """Returns whether the value is a graph of torch.fx. Does not import torch."""
+    return _is_of("torch.fx.graph_module", "GraphModule", value)
+
+
+def _is_of(module: str, name: str, value: Any) -> bool:
+    """Returns whether a value is of a class, or of one derived from it, which is known by its name: where
+    such a value exists, its module is imported already.
+    """
+    return any((c.__module__, c.__name__) == (module, name) for c in type(value).__mro__)
