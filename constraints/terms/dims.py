@@ -16,12 +16,13 @@ from __future__ import annotations
 
 import heapq
 import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache, reduce
+from itertools import groupby
 from math import gcd, isqrt
 from re import ASCII
 from re import compile as regex
-from typing import Final, NoReturn, TypeAlias
+from typing import Final, NamedTuple, NoReturn, TypeAlias
 
 Dim: TypeAlias = "int | Term"
 Atom: TypeAlias = "Symbol | Apply"
@@ -33,6 +34,9 @@ DIVISION_STEPS: Final = 4096
 
 LONGEST: Final = 20_000
 """The texts of longer atoms, in characters, are abbreviated, since the parser would not accept them."""
+
+MOST_FACTORED: Final = 24
+"""A sum of more monomials is written as it is."""
 
 REMEMBERED: Final = 1 << 15
 """The number of results that each of the more expensive operations keeps: blocks of a model, and its paths,
@@ -135,7 +139,7 @@ class Apply(_Atom):
     def __init__(self, op: str, args: tuple[Dim, ...]) -> None:
         _set(self, "op", op)
         _set(self, "args", args)
-        text = _apply_text(op, args)
+        text = _PLAIN.application(op, args)
         _set(self, "text", text if len(text) <= LONGEST else _abbreviated(op, text))
         _set(self, "symbols", frozenset().union(*map(symbols, args)))
         _set(self, "depth", 1 + max(map(depth, args)))
@@ -159,12 +163,13 @@ class Term(_Frozen):
     an order that multiplication respects). No coefficient is 0. `modular`: one of the atoms is a `%`.
     """
 
-    __slots__ = ("_hash", "_symbols", "_text", "modular", "terms")
+    __slots__ = ("_hash", "_shown", "_symbols", "_text", "modular", "terms")
     terms: tuple[tuple[Mono, int], ...]
     modular: bool
     _hash: int | None
     _symbols: frozenset[str] | None
     _text: str | None
+    _shown: str | None
 
     def __init__(self, terms: tuple[tuple[Mono, int], ...], modular: bool) -> None:
         _set(self, "terms", terms)
@@ -172,6 +177,7 @@ class Term(_Frozen):
         _set(self, "_hash", None)
         _set(self, "_symbols", None)
         _set(self, "_text", None)
+        _set(self, "_shown", None)
 
     def __eq__(self, other: object) -> bool:
         if self is other:
@@ -188,10 +194,18 @@ class Term(_Frozen):
             _set(self, "_hash", hash(self.terms))
         return self._hash  # type: ignore[return-value]
 
-    def __str__(self) -> str:
+    @property
+    def text(self) -> str:
+        """Returns the sum in Python's operators on integers: `2*((h + 3)//4) + w`."""
         if self._text is None:
-            _set(self, "_text", _sum_text(self.terms))
+            _set(self, "_text", _PLAIN.sum(self.terms))
         return self._text  # type: ignore[return-value]
+
+    def __str__(self) -> str:
+        """Returns the term as people write it, factored where that is shorter: `2*ceil(h/4) + w`."""
+        if self._shown is None:
+            _set(self, "_shown", sum_text(products(self)))
+        return self._shown  # type: ignore[return-value]
 
     def __repr__(self) -> str:
         return f"Term({str(self)!r})"
@@ -414,6 +428,10 @@ def mapped(dim: Dim, change: Callable[[Apply], Dim]) -> Dim:
 def lone(atom: Atom) -> Term:
     """The atom as a dim."""
     return Term((((atom,), 1),), _is_modulo(atom))
+
+
+def _is_division(atom: Atom) -> bool:
+    return isinstance(atom, Apply) and atom.op in ("//", "%")
 
 
 def _is_modulo(atom: Atom) -> bool:
@@ -936,7 +954,7 @@ def _flattened(op: str, dims: Iterable[Dim]) -> Iterator[Dim]:
 
 
 def _argument_rank(dim: Dim) -> tuple[bool, str]:
-    return isinstance(dim, int), str(dim)
+    return isinstance(dim, int), plain_text(dim)
 
 
 # --- square roots ----------------------------------------------------------------------------------------
@@ -1032,44 +1050,192 @@ BUILD: Final[Mapping[str, Callable[..., Dim]]] = {
 # --- text ------------------------------------------------------------------------------------------------
 
 
-def _sum_text(terms: tuple[tuple[Mono, int], ...]) -> str:
-    """Returns the text of a sum, `2*h + w - 1`, which `syntax.parse_dim` reads back as the same term."""
-    first, *others = terms
-    parts = ["-" if first[1] < 0 else "", _product_text(*first, signed=first[1] < 0)]
-    for mono, c in others:
-        parts += " - " if c < 0 else " + ", _product_text(mono, c, signed=False)
+class _Text:
+    """Writes dims with Python's operators on integers and the functions of the language, such that
+    `syntax.parse_dim` reads the same dim.
+    """
+
+    def dim(self, dim: Dim) -> str:
+        return plain_text(dim)
+
+    def atom(self, atom: Atom) -> str:
+        return atom.text
+
+    def sum(self, terms: Iterable[tuple[Mono, int]]) -> str:
+        """Returns the text of a sum of monomials: `2*h + w - 1`."""
+        return sum_text([self.product(mono, c) for mono, c in terms])
+
+    def product(self, mono: Mono, c: int) -> Product:
+        """Returns c·mono. A `//` or `%` with other factors is in parentheses."""
+        if len(mono) == 1 and abs(c) == 1:
+            return Product(c < 0, self.atom(mono[0]), _is_division(mono[0]))
+        number = [_number_text(abs(c))] if abs(c) != 1 or not mono else []
+        return Product(c < 0, _product_text(number, map(self.factor, mono)))
+
+    def factor(self, atom: Atom) -> str:
+        return f"({self.atom(atom)})" if _is_division(atom) else self.atom(atom)
+
+    def application(self, op: str, args: tuple[Dim, ...]) -> str:
+        if op in ("min", "max", "isqrt", "rounded"):
+            return f"{op}({', '.join(map(self.dim, args))})"
+        left, right = self.dividend(args[0]), self.divisor(args[1])
+        if op == "ceil":
+            return f"ceil({left}/{right})"
+        return f"{left}//{right}" if op == "//" else f"{left} % {right}"
+
+    def dividend(self, dim: Dim) -> str:
+        """A dividend: products of symbols and of functions need no parentheses."""
+        terms = coefficients(dim)
+        bare = len(terms) <= 1 and all(c > 0 and not any(map(_is_division, mono)) for mono, c in terms)
+        return self.dim(dim) if bare else f"({self.dim(dim)})"
+
+    def divisor(self, dim: Dim) -> str:
+        """A divisor: only integers, symbols and functions need no parentheses. Integer ones are positive."""
+        atom = lone_atom(dim)
+        bare = isinstance(dim, int) or (atom is not None and not _is_division(atom))
+        return self.dim(dim) if bare else f"({self.dim(dim)})"
+
+
+class _ReadableText(_Text):
+    """Writes dims as people do."""
+
+    def dim(self, dim: Dim) -> str:
+        return str(dim) if isinstance(dim, Term) else _number_text(dim)
+
+    def atom(self, atom: Atom) -> str:
+        plain = isinstance(atom, Symbol) or atom.is_abbreviated
+        return atom.text if plain else self.application(atom.op, atom.args)
+
+
+class Product(NamedTuple):
+    """The text of a summand without its sign; and whether it is a `//` or `%` that stands alone."""
+
+    negative: bool
+    text: str
+    divides: bool = False
+
+
+def products(term: Term) -> tuple[Product, ...]:
+    """Returns summands of which the term is the sum, in the shortest text found: the monomials, or
+    `(h//2 - 1)*(w//2 - 1)` and `-256`.
+    """
+    raised = _with_ceilings(term)
+    ways = [_summands(way) for way in (term, raised) if isinstance(way, Term)]
+    return tuple(_written(*summand) for summand in min(ways, key=_length))
+
+
+def plain_text(dim: Dim) -> str:
+    """Returns the dim in Python's operators on integers and the functions of the language."""
+    return dim.text if isinstance(dim, Term) else _number_text(dim)
+
+
+Factors: TypeAlias = "tuple[int, tuple[Term, ...]]"
+"""A number, and terms that it is multiplied by."""
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _summands(term: Term) -> tuple[Factors, ...]:
+    best = flat = tuple((c, tuple(map(lone, mono))) for mono, c in term.terms)
+    if 1 < len(flat) <= MOST_FACTORED and any(len(mono) > 1 for mono, _ in term.terms):
+        for atom in dict.fromkeys(atom for mono, _ in term.terms if len(mono) > 1 for atom in mono):
+            found = _factored(term, atom)
+            if found is not None and _length(found) < _length(best):
+                best = found
+    return best
+
+
+def _factored(term: Term, x: Atom) -> tuple[Factors, ...] | None:
+    """Returns the term as (p*x + q)·g + r, where p·g is the coefficient of x, and p an integer; None where x
+    has no coefficient that is a term of its own.
+
+    Where x is a factor of every monomial, that is x·g.
+    """
+    if all(x in mono for mono, _ in term.terms):
+        g, other, rest = _over(term, (x,), 1), lone(x), 0
+    else:
+        beside = {_without(mono, mono.index(x)): c for mono, c in term.terms if x in mono}
+        if any(x in mono for mono in beside):
+            return None
+        p = gcd(*beside.values())
+        g = _build({mono: c // p for mono, c in beside.items()}, term.modular)
+        q, rest = divide(_build({m: c for m, c in term.terms if x not in m}, term.modular), g)
+        other = add(multiply(p, lone(x)), q)
+    if isinstance(g, int) or isinstance(other, int) or add(multiply(g, other), rest) != term:
+        return None
+    (one, ones), (two, twos) = _product(g), _product(other)
+    product = one * two, tuple(sorted((*ones, *twos), key=lambda f: (len(f.terms) > 1, f.text)))
+    return product, *(_summands(rest) if isinstance(rest, Term) else [(rest, ())] if rest else [])
+
+
+def _product(term: Term) -> Factors:
+    """Returns the term as a product whose factors that are sums begin with no minus."""
+    summands = _summands(term)
+    if len(summands) == 1:
+        return summands[0]
+    content = gcd(*(c for _, c in term.terms))
+    content = -content if term.terms[0][1] < 0 else content
+    primitive = _over(term, (), content)
+    return content, (primitive,) if isinstance(primitive, Term) else ()
+
+
+def _length(summands: Iterable[Factors]) -> int:
+    """Returns the length of their text, about."""
+    return sum(len(_written(*factors).text) + 3 for factors in summands)
+
+
+def _written(number: int, factors: tuple[Term, ...]) -> Product:
+    atoms = [lone_atom(factor) for factor in factors]
+    if abs(number) == 1 and len(atoms) == 1 and atoms[0] is not None:
+        return _READABLE.product((atoms[0],), number)
+    texts = (f"({sum_text(products(factor))})" if atom is None else _READABLE.factor(atom)
+             for factor, atom in zip(factors, atoms, strict=True))
+    start = [_number_text(abs(number))] if abs(number) != 1 or not factors else []
+    return Product(number < 0, _product_text(start, texts))
+
+
+def sum_text(summands: Sequence[Product]) -> str:
+    """Returns the text of a sum. A `//` or `%` behind the sign that begins it is in parentheses."""
+    if not summands:
+        return "0"
+    first, *others = summands
+    parts = [f"-({first.text})" if first.negative and first.divides else f"-{first.text}"
+             if first.negative else first.text]
+    for negative, text, _ in others:
+        parts += " - " if negative else " + ", text
     return "".join(parts)
 
 
-def _product_text(mono: Mono, c: int, signed: bool) -> str:
-    """Returns |c|·mono. A `//` or `%` with other factors, or with a sign before it, is in parentheses."""
-    c = abs(c)
-    if not mono:
-        return _number_text(c)
-    if len(mono) == 1 and c == 1 and not signed:
-        return mono[0].text
-    factors = [] if c == 1 else [_number_text(c)]
-    at = 0
-    while at < len(mono):
-        atom, end = mono[at], at
-        while end < len(mono) and mono[end] == atom:
-            end += 1
-        text = f"({atom.text})" if _is_division(atom) else atom.text
-        factors.append(text if end - at == 1 else f"{text}**{end - at}")
-        at = end
-    return "*".join(factors)
+def _product_text(start: list[str], factors: Iterable[str]) -> str:
+    """Returns the product of the texts, equal neighbours as powers."""
+    for text, equal in groupby(factors):
+        count = len([*equal])
+        start.append(text if count == 1 else f"{text}**{count}")
+    return "*".join(start)
 
 
-def _is_division(atom: Atom) -> bool:
-    return isinstance(atom, Apply) and atom.op in ("//", "%")
+def _with_ceilings(term: Term) -> Dim:
+    """Returns the term with ⌈p/k⌉ - 1 for (p - 1)//k, and ⌈p/k⌉ for (p + k - 1)//k, p without a constant.
+
+    No operation simplifies these ceilings: they are for texts alone.
+    """
+    replaced = {}
+    for atom in dict.fromkeys(atom for mono, _ in term.terms for atom in mono):
+        if isinstance(atom, Apply) and atom.op == "//":
+            dividend, divisor = atom.args
+            for added in (1, 1 - divisor):
+                raised = dividend + added
+                if constant_part(raised) == 0 != constant_part(dividend) and coefficients(raised)[0][1] > 0:
+                    replaced[atom] = lone(Apply("ceil", (raised, divisor))) - (added == 1)
+                    break
+    if not replaced:
+        return term
+    monomials = ((c, [replaced[a] if a in replaced else lone(a) for a in mono]) for mono, c in term.terms)
+    return total(reduce(multiply, factors, c) for c, factors in monomials)
 
 
-def _apply_text(op: str, args: tuple[Dim, ...]) -> str:
-    if op in ("min", "max", "isqrt", "rounded"):
-        return f"{op}({', '.join(map(str, args))})"
-    left, right = args
-    space = "" if op == "//" else " "
-    return f"{_left_text(left)}{space}{op}{space}{_right_text(right)}"
+def _number_text(n: int) -> str:
+    """Python refuses to write thousands of digits in decimal; in a dim they are abbreviated anyway."""
+    return str(n) if n.bit_length() <= LONGEST // 2 else hex(n)
 
 
 def _abbreviated(op: str, text: str) -> str:
@@ -1079,20 +1245,5 @@ def _abbreviated(op: str, text: str) -> str:
     return f"{_ABBREVIATION}{op} … {blake2b(text.encode(), digest_size=16).hexdigest()}⟩"
 
 
-def _number_text(n: int) -> str:
-    """Python refuses to write thousands of digits in decimal; in a dim they are abbreviated anyway."""
-    return str(n) if n.bit_length() <= LONGEST // 2 else hex(n)
-
-
-def _left_text(dim: Dim) -> str:
-    """A dividend: products of symbols and of functions need no parentheses."""
-    terms = coefficients(dim)
-    bare = len(terms) <= 1 and all(c > 0 and not any(map(_is_division, mono)) for mono, c in terms)
-    return str(dim) if bare else f"({dim})"
-
-
-def _right_text(dim: Dim) -> str:
-    """A divisor: only integers, symbols and functions need no parentheses. Integer ones are positive."""
-    atom = lone_atom(dim)
-    bare = atom is not None and not _is_division(atom)
-    return _number_text(dim) if isinstance(dim, int) else str(dim) if bare else f"({dim})"
+_PLAIN: Final = _Text()
+_READABLE: Final = _ReadableText()

@@ -6,12 +6,28 @@ Negation is pushed down to the comparisons when a formula is built, so there is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import gcd
 from typing import Literal, TypeAlias
 
-from .dims import LARGEST_FLOAT, Apply, Dim, Mono, Term, evaluate, least_rounded, substitute, symbols
+from .dims import (
+    LARGEST_FLOAT,
+    Apply,
+    Dim,
+    Mono,
+    Term,
+    constant_part,
+    divide,
+    evaluate,
+    least_rounded,
+    lone,
+    plain_text,
+    products,
+    substitute,
+    sum_text,
+    symbols,
+)
 
 Operator: TypeAlias = Literal["==", "!=", ">="]
 Formula: TypeAlias = "bool | Compare | And | Or"
@@ -43,11 +59,10 @@ class Compare(_Hashed):
     __hash__ = _Hashed.__hash__
 
     def __str__(self) -> str:
-        left, right = sides(self.term)
-        if self.op == ">=":
-            strict = isinstance(right, Term) and isinstance(left, Term) and right.terms[-1] == ((), 1)
-            return f"{right - 1} < {left}" if strict else f"{right} <= {left}"
-        return f"{left} {self.op} {right}"
+        """Returns the shorter text of two: with all of the term on one side factored, or each side alone."""
+        together = _said(self.op, *_factored_sides(self.term))
+        apart = plain_comparison(self, str)
+        return together if len(together) < len(apart) else apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +75,7 @@ class And(_Hashed):
     __hash__ = _Hashed.__hash__
 
     def __str__(self) -> str:
-        return " and ".join(f"({p})" if isinstance(p, Or) else str(p) for p in self.parts)
+        return _joined_text(self, str)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +86,43 @@ class Or(_Hashed):
     __hash__ = _Hashed.__hash__
 
     def __str__(self) -> str:
-        return " or ".join(f"({p})" if isinstance(p, And) else str(p) for p in self.parts)
+        return _joined_text(self, str)
+
+
+def plain_comparison(compare: Compare, text: Callable[[Dim], str] = plain_text) -> str:
+    """Returns the comparison of the positive summands with the negative ones, as one of `left < right`."""
+    left, right = sides(compare.term)
+    known = isinstance(left, int) or isinstance(right, int)
+    if compare.op == ">=" and not known and constant_part(right) == 1:
+        return f"{text(right - 1)} < {text(left)}"
+    return _said(compare.op, text(left), text(right))
+
+
+def _said(op: Operator, left: str, right: str) -> str:
+    return f"{right} <= {left}" if op == ">=" else f"{left} {op} {right}"
+
+
+def _factored_sides(term: Term) -> tuple[str, str]:
+    summands = products(term)
+    left = [product for product in summands if not product.negative]
+    right = [product._replace(negative=False) for product in summands if product.negative]
+    return sum_text(left), sum_text(right)
+
+
+def plain_formula(formula: Formula) -> str:
+    """Returns the formula in Python's operators on integers and the functions of the language."""
+    match formula:
+        case Compare():
+            return plain_comparison(formula)
+        case And() | Or():
+            return _joined_text(formula, plain_formula)
+    return str(formula)
+
+
+def _joined_text(formula: And | Or, text: Callable[[Formula], str]) -> str:
+    """Returns the texts of the parts, with parentheses around a part that is joined by the other word."""
+    word, other = (" and ", Or) if isinstance(formula, And) else (" or ", And)
+    return word.join(f"({text(p)})" if isinstance(p, other) else text(p) for p in formula.parts)
 
 
 def sides(term: Term) -> tuple[Dim, Dim]:
@@ -142,14 +193,13 @@ def _of_float(term: Term) -> Formula | None:
 
 
 def _remainder_form(term: Term) -> Term:
-    """Returns `p % k` for `k*(p // k) - p`: the two are zero at the same values, and the first is shorter."""
-    for mono, coefficient in term.terms:
-        if len(mono) == 1 and isinstance(atom := mono[0], Apply) and atom.op == "//":
+    """Returns `p % q` for `q*(p//q) - p`: the two are zero at the same values, and the first is shorter."""
+    for atom in dict.fromkeys(atom for mono, _ in term.terms for atom in mono):
+        if isinstance(atom, Apply) and atom.op == "//":
             dividend, divisor = atom.args
-            if not isinstance(divisor, int) or coefficient % divisor:
-                continue
-            scale = coefficient // divisor
-            if term - coefficient * Term(((mono, 1),), False) == -scale * dividend:
+            missing = divisor * lone(atom) - dividend
+            whole, rest = divide(term, missing)
+            if rest == 0 and isinstance(whole, int):
                 remainder = dividend % divisor
                 return remainder if isinstance(remainder, Term) else term
     return term

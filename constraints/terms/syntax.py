@@ -6,6 +6,7 @@
     power   = atom ["**" unary]                       the exponent is an integer from 0 to 256
     atom    = integer | name | row | ("min" | "max") "(" dim ("," dim)* ")" | "isqrt" "(" dim ")"
             | "rounded" "(" dim "," integer ")"
+            | "ceil" "(" product "/" unary ")"         the quotient, rounded up
             | "(" dim ")"
     row     = name "[" integer "]" | "rank" "(" name ")" | "numel" "(" name [slice] ")"
             | name slice ("|" name slice)*            what is said of rows, see rows.py
@@ -25,7 +26,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from .dims import BUILD, KEYWORDS, Dim, Term, coefficients, depth, floordiv, modulo, multiply, sym, total
+from .dims import (
+    BUILD,
+    KEYWORDS,
+    Dim,
+    Term,
+    ceildiv,
+    coefficients,
+    depth,
+    floordiv,
+    modulo,
+    multiply,
+    sym,
+    total,
+)
 
 MAX_LENGTH: Final = 20_000
 MAX_DEPTH: Final = 80
@@ -227,6 +241,8 @@ def _atom(tokens: Tokens) -> Dim:
         return int(tokens.next().text)
     if token.kind == "name" and token.text not in KEYWORDS:
         tokens.next()
+        if token.text == "ceil" and tokens.at("("):
+            return _quotient_rounded_up(tokens, token)
         if token.text in _FUNCTIONS and tokens.at("("):
             args = _arguments(tokens)
             if token.text == "isqrt" and len(args) != 1:
@@ -241,6 +257,16 @@ def _atom(tokens: Tokens) -> Dim:
         tokens.expect(")")
         return inner
     raise tokens.expected("a name, an integer, '-' or '('")
+
+
+def _quotient_rounded_up(tokens: Tokens, token: Token) -> Dim:
+    tokens.expect("(")
+    with tokens.nested():
+        dividend = _product(tokens)
+        tokens.expect("/")
+        divisor = _unary(tokens)
+    tokens.expect(")")
+    return _divided(ceildiv)(tokens, token, dividend, divisor)
 
 
 def _of_row(tokens: Tokens, first: Token) -> Dim:

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from ...constraints.terms.dims import Term, substitute, sym
+from ...constraints.terms.dims import Term, plain_text, substitute, sym
 from .specs import DimRange, DimSpec, Entries, Hint, Items, ShapeSpec, Size, Tree
 
 WIDTH: Final = 100
@@ -54,7 +54,7 @@ def _text(tree: Tree, names: Mapping[str, str]) -> str:
 def _size(size: Size, names: Mapping[str, str]) -> str:
     match size:
         case Term():
-            return str(substitute(size, {name: sym(other) for name, other in names.items()}))
+            return plain_text(substitute(size, {name: sym(other) for name, other in names.items()}))
         case Hint(kind, low, high):
             given = [f"min={low}"] if low is not None else []
             given += [f"max={high}"] if high is not None else []

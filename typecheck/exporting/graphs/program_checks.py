@@ -45,6 +45,7 @@ from ....constraints.terms.formula import (
     conjuncts,
     divides,
     eq,
+    plain_formula,
     rewrite,
 )
 from ....tracer.host.alone import alone
@@ -146,7 +147,7 @@ class _Inputs:
         """
         if any(atom.is_abbreviated for c in comparisons(condition) for atom in applications(c.term)):
             raise GraphError(f"a condition on its sizes is too long to be checked: {condition}")
-        text = str(condition).replace("isqrt(", "math.isqrt(")
+        text = plain_formula(condition).replace("isqrt(", "math.isqrt(")
         return re.sub(r"\bsize_\d+\b", lambda found: self._source(self.places[found[0]]), text)
 
     def _source(self, place: Place) -> str:
