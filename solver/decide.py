@@ -233,6 +233,14 @@ class DomainOracle:
             found = _possible(examples.find(known, asked, self.domain.symbols, prefer)) or found
         return found
 
+    def neighbour(
+        self, inside: Mapping[str, int], given: Sequence[Formula], refused: Formula
+    ) -> dict[str, int] | None:
+        """Returns sizes that differ from these in one symbol, and satisfy the given conditions and `refused`.
+        """
+        known = self.judge.known(given)
+        return _possible(examples.neighbour(inside, given, refused, known, self.domain.symbols))
+
     def _given(self, given: Sequence[Formula]) -> tuple[Formula, ...]:
         """Returns the domain and the given conditions, without requirements that contradict those before
         them.
@@ -252,16 +260,23 @@ class DomainOracle:
         return self._consistent[key]
 
 
-def decide(system: System, budget: Budget | None = None, *, tried: bool = True) -> Decision:
-    """Returns the verdict on a system. Unless examples are `tried` on the program later, nothing shows that
-    some data pass several checks together.
+Prefer: TypeAlias = "Callable[[Mapping[str, int], Callable[[Mapping[str, int]], bool]], dict[str, int]]"
+"""Returns preferred sizes instead of these ones, among those that the second argument allows."""
+
+
+def decide(
+    system: System, budget: Budget | None = None, *, tried: bool = True,
+    prefer: Prefer = lambda sizes, allowed: dict(sizes),
+) -> Decision:
+    """Returns the verdict on a system, with examples at preferred sizes. Unless examples are `tried` on the
+    program later, nothing shows that some data pass several checks together.
     """
     judge = Judge(budget)
     try:
         reading = _PathReading(system, judge)
         if not tried:
             reading.doubts += reading.together(system)
-        decision = _Deciding(system.domain, judge, reading).decision()
+        decision = _Deciding(system.domain, judge, reading, prefer).decision()
         return _within_bounds(system, decision)
     except RecursionError:
         too_deep = OpenSizes(True, "sizes are nested too deeply to be decided")
@@ -717,8 +732,9 @@ def _unsure(requirement: Requirement) -> OpenSizes:
 class _Deciding:
     """Computes a decision from requirements."""
 
-    def __init__(self, domain: Domain, judge: Judge, reading: _PathReading) -> None:
+    def __init__(self, domain: Domain, judge: Judge, reading: _PathReading, prefer: Prefer) -> None:
         self.domain = domain
+        self.prefer = prefer
         self.judge = judge
         self.reading = reading
         self.assumptions = domain.assumptions
@@ -811,12 +827,13 @@ class _Deciding:
     def _polished(
         self, inside: dict[str, int], reasons: Sequence[OpenSizes], doubts: Sequence[OpenSizes]
     ) -> dict[str, int]:
-        """Returns sizes that people would try, within the regions in which these lie."""
+        """Returns preferred sizes, or else small ones, within the regions in which these lie."""
         closed = [negate(r.region) for r in (*reasons, *doubts)]
         also = [f for f in closed if examples.satisfies((f,), inside)]
         formulas = (*self.assumptions, *(r.needs for r in self.residual), *also)
         found = examples.polished(inside, formulas, self.judge.known(formulas), self.domain.symbols)
-        return _possible(found) or inside
+        small = _possible(found) or inside
+        return _possible(self.prefer(small, lambda sizes: examples.satisfies(formulas, sizes))) or small
 
     def _near(self, inside: Mapping[str, int]) -> dict[str, int] | None:
         """Returns refused sizes that differ from the accepted ones in one symbol."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from ...constraints.terms.rows import is_dim, is_relation
 from ...solver.decide import Decision, DomainOracle, decide
 from ...solver.explain import imposed
 from ...solver.facts.refine import simplify
+from ...solver.tactics.familiar import familiar
 from ...solver.tactics.judge import Budget
 from ..facade import Report
 from ..replay.replay import Inconclusive
@@ -164,7 +165,7 @@ def examine(
         asked.target, asked.source, asked.spec, asked.oracle, asked.system, asked.changed,
     )  # fmt: skip
     with clock.step("solve"):
-        decision = decide(system, Budget(clock.left), tried=replay)
+        decision = decide(system, Budget(clock.left), tried=replay, prefer=partial(familiar, spec))
         decision.told()
     trial = Trial(trying(source) if trying else source, system, decision) if replay else None
     with clock.step("replay"):

@@ -252,6 +252,7 @@ class Witnesses:
         self.given, self.residual = spec.domain.assumptions, decision.residual
         self.refuted = decision.verdict == "refuted"
         self.outside, self.oracle, self.trial = outside, oracle, trial
+        self.near = decision.inside
         self.left = MAX_WITNESSES
 
     def show(self, group: findings.Group) -> findings.Witness:
@@ -271,9 +272,12 @@ class Witnesses:
         return witness, ""
 
     def _example(self, requirement: Requirement) -> Mapping[str, int] | None:
-        """Sizes that are refused here and no earlier, or else that are refused here."""
+        """Sizes that are refused here and no earlier, or else that are refused here; near to accepted ones."""
         before = [r.needs for r in self.residual[: self.residual.index(requirement)]]
         refused = negate(requirement.needs)
+        for given in ((*self.given, *before), self.given):
+            if self.near is not None and (found := self.oracle.neighbour(self.near, given, refused)):
+                return found
         for given in ((*self.given, *before, refused), (*self.given, refused)):
             if (found := self.oracle.example(given)) is not None:
                 return found
