@@ -5,6 +5,7 @@ Each method imports what it calls when it is called, so a report that is only re
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -49,14 +50,14 @@ class Report(ReportData):
         return to_graph(self)
 
     def to_text(
-        self, *, width: int = 100, colour: bool = False, shapes: bool = False, full: bool = False
+        self, *, width: int = 100, colour: bool = False, shapes: bool = False, verbose: bool = False
     ) -> str:
-        """Returns the report for people. `shapes` adds a table of all intermediate shapes, `full` the calls
-        on the way to a finding that pass sizes on unchanged.
+        """Returns the report for people. `shapes` adds a table of all intermediate shapes; `verbose` tells
+        all of each finding, with the calls on the way to it.
         """
         from .render.text import to_text
 
-        return to_text(self, width=width, colour=colour, shapes=shapes, full=full)
+        return to_text(self, width=width, colour=colour, shapes=shapes, verbose=verbose)
 
     def to_html(self) -> str:
         """The report as a page of its own that needs no network, with the graph of the program to explore."""
@@ -72,3 +73,7 @@ class Report(ReportData):
 
     def __str__(self) -> str:
         return self.to_text()
+
+
+Answered = Callable[[Report], None]
+"""Is called with a report whose verdict is known, while repairs are still looked for."""

@@ -42,8 +42,8 @@ def familiar(
                 break
         else:
             for name in names:
-                found = next((t for t in ({**found, name: size} for size in sizes)
-                              if _moderate(inputs, t) and allowed(t)), found)
+                alone = ({**found, name: size} for size in sizes)
+                found = next((t for t in alone if _moderate(inputs, t) and allowed(t)), found)
     return found
 
 
@@ -56,8 +56,8 @@ def _kinds(inputs: Iterable[Tensor]) -> dict[str, tuple[int, ...]]:
     for tensor in inputs:
         for axis, dim in enumerate(tensor.shape):
             if isinstance(atom := lone_atom(dim), Symbol):
-                known, kind = found.get(atom.name), _kind(tensor.shape, axis)
-                found[atom.name] = BATCH if BATCH in (known, kind) else OTHER if OTHER in (known, kind) else kind
+                seen = {_kind(tensor.shape, axis), found.get(atom.name, IMAGE)}
+                found[atom.name] = next(kind for kind in (BATCH, OTHER, IMAGE) if kind in seen)
     return found
 
 

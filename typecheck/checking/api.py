@@ -20,7 +20,7 @@ from ...solver.explain import imposed
 from ...solver.facts.refine import simplify
 from ...solver.tactics.familiar import familiar
 from ...solver.tactics.judge import Budget
-from ..facade import Report
+from ..facade import Answered, Report
 from ..replay.replay import Inconclusive
 from ..report import findings
 from ..report.later import Later
@@ -45,7 +45,7 @@ def check(
     target: Any, inputs: Inputs | None = None, assume: str | Iterable[str] = (), *, budget_s: float = 30.0,
     replay: bool = True, rules: Rules | None = None, repairs: bool = False, suspect: Collection[str] = (),
     second_solver: str | None = None, device: str | None = None, training: bool | None = None,
-    progress: Progress | None = None,
+    progress: Progress | None = None, answered: Answered | None = None,
 ) -> Report:
     """For which of the declared inputs does the target run?
 
@@ -69,6 +69,8 @@ def check(
     - `training`: whether a module is looked at in training, or in evaluation. Where it is left out, a module
       is looked at as it stands, and one that the check builds, since the target is a class or a text that
       names a class or a function, in evaluation; `Report.training` has what is otherwise in training.
+    - `answered`: is called with the report once its verdict is known, before repairs are looked for and what
+      is otherwise in training.
 
     Raises SpecError where the spec or an assumption cannot be used, TargetError where the target cannot, and
     ReleaseError, which is a TargetError, where anyshape does not know the installed torch.
@@ -78,18 +80,18 @@ def check(
         with in_mode(target.value, training):
             return _checked(
                 target, inputs, assume, budget_s, replay, rules, repairs, suspect, second_solver, device,
-                progress,
+                progress, answered,
             )  # fmt: skip
     return _checked(
         target, inputs, assume, budget_s, replay, rules, repairs, suspect, second_solver, device, progress,
-        both=True,
+        answered, both=True,
     )  # fmt: skip
 
 
 def _checked(
     target: Any, inputs: Inputs | None, assume: str | Iterable[str], budget_s: float, replay: bool,
     rules: Rules | None, repairs: bool, suspect: Collection[str], second_solver: str | None,
-    device: str | None, progress: Progress | None, both: bool = False,
+    device: str | None, progress: Progress | None, answered: Answered | None, both: bool = False,
 ) -> Report:
     """Returns the report on a target in the mode that it has; if `both`, with what is otherwise in training.
     """
@@ -99,6 +101,8 @@ def _checked(
         second_solver=second_solver, device=device,
     )  # fmt: skip
     report = suspected(found.report, found.system, suspect)
+    if answered is not None:
+        answered(report)
     if both and found.target.built and depends_on_mode(found.target.value):
         declared = found.report.inputs if inputs is None else inputs  # what was guessed is not guessed again
         with in_mode(found.target.value, True):
@@ -111,6 +115,7 @@ def _checked(
         return report
     from ..repairs import repaired
 
+    clock.progress("repair")
     rules = default_rules() if rules is None else rules
     return repaired(report, found.target.value, found.spec, found.system, rules)
 

@@ -272,7 +272,7 @@ class Witnesses:
         return witness, ""
 
     def _example(self, requirement: Requirement) -> Mapping[str, int] | None:
-        """Sizes that are refused here and no earlier, or else that are refused here; near to accepted ones."""
+        """Sizes that are refused here and no earlier, or else refused here, near to accepted ones."""
         before = [r.needs for r in self.residual[: self.residual.index(requirement)]]
         refused = negate(requirement.needs)
         for given in ((*self.given, *before), self.given):

@@ -42,6 +42,25 @@ def progress(budget: float) -> Iterator[Callable[[str], None]]:
         bar.join()
 
 
+def put_now(text: str, stream: Any) -> None:
+    """Writes to a stream at once, above the progress bar where there is one."""
+    bars = sys.modules.get("tqdm")
+    with bars.tqdm.external_write_mode(stream) if bars else contextlib.nullcontext():
+        stream.write(text)
+        stream.flush()
+
+
+_DOING: Final = {
+    "load": "importing",
+    "trace": "tracing",
+    "generate": "applying the rules",
+    "solve": "deciding",
+    "replay": "running examples",
+    "repair": "looking for repairs",
+}
+"""What is being done in a step, where its name does not say it."""
+
+
 def _draw(budget: float, step: list[str], done: threading.Event) -> None:
     started = time.monotonic()
     if done.wait(PATIENCE):
@@ -52,12 +71,12 @@ def _draw(budget: float, step: list[str], done: threading.Event) -> None:
     with tqdm(
         total=budget,
         initial=min(PATIENCE, budget),
-        desc=step[0],
+        desc=_DOING.get(step[0], step[0]),
         bar_format=form,
         leave=False,
         file=sys.stderr,
     ) as bar:
         while not done.wait(0.2):
-            bar.desc = step[0]
+            bar.desc = _DOING.get(step[0], step[0])
             bar.n = min(time.monotonic() - started, budget)
             bar.refresh()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ..checking.clock import Progress
 from ..checking.reading import Reading
-from ..facade import Report
+from ..facade import Answered, Report
 from .cache import Cache, CacheQuestion, worth_keeping
 from .config import ConfiguredJob
 
@@ -19,9 +19,11 @@ class JobAnswer:
     files: tuple[str, ...]
 
 
-def answer(job: ConfiguredJob, cache: Cache | None, tell: Progress | None = None) -> JobAnswer:
+def answer(
+    job: ConfiguredJob, cache: Cache | None, tell: Progress | None = None, answered: Answered | None = None
+) -> JobAnswer:
     """Returns the cached answer of this job, or that of a new check, which is then cached. Raises what
-    `check` raises.
+    `check` raises. `answered` is called in a new check, as `check` does.
 
     torch is imported for a new check only.
     """
@@ -43,6 +45,7 @@ def answer(job: ConfiguredJob, cache: Cache | None, tell: Progress | None = None
             device=job.device,
             training=job.training,
             progress=tell,
+            answered=answered,
         )
     if cache is not None and reading.unchanged and worth_keeping(report):
         cache.put(asked, report, reading.files)

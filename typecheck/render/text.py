@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 from unicodedata import combining, east_asian_width
@@ -53,6 +53,8 @@ _OF_SEVERITY: Final[Mapping[Severity, str]] = {
     Severity.NOTE: "blue",
 }
 MAX_BRANCHES: Final = 6
+LEAST_CODE: Final = 24
+"""A line of the program is left out where it would have fewer columns."""
 MAX_SAME: Final = 3
 """This many findings of one code and message are written out."""
 
@@ -64,35 +66,59 @@ def headline(report: ReportData) -> str:
 
 
 def to_text(
-    report: ReportData, *, width: int = 100, colour: bool = False, shapes: bool = False, full: bool = False
+    report: ReportData, *, width: int = 100, colour: bool = False, shapes: bool = False, verbose: bool = False
 ) -> str:
-    """The whole report. Lines that hold no program text or shapes are wrapped at the width. `full` tells
-    every call on the way to a finding.
+    """Returns the report: the answer, then each finding in about three lines, then what is returned.
+
+    `verbose` tells all of a finding: its requirement, what the program raises, all repairs, and the calls on
+    the way to it. `shapes` adds the shapes of all values. Lines that hold no program text or shapes are
+    wrapped at the width.
     """
-    page = _Page(max(width, 40), colour, full)
+    page = _Page(max(width, 40), colour, verbose)
+    return f"{_answer(page, report)}\n{_details(page, report, shapes)}"
+
+
+def answer_text(report: ReportData, *, width: int = 100, colour: bool = False, verbose: bool = False) -> str:
+    """Returns the first part of the report: the verdict, the condition, a line per symbol, examples."""
+    return _answer(_Page(max(width, 40), colour, verbose), report)
+
+
+def details_text(
+    report: ReportData, *, width: int = 100, colour: bool = False, shapes: bool = False, verbose: bool = False
+) -> str:
+    """Returns the rest of the report."""
+    return _details(_Page(max(width, 40), colour, verbose), report, shapes)
+
+
+def _answer(page: _Page, report: ReportData) -> str:
+    parts = _head, _condition, _dims, _examples
+    return _joined(*(part(page, report) for part in parts))
+
+
+def _details(page: _Page, report: ReportData, shapes: bool) -> str:
     shown = [finding for finding in report.findings if not finding.suppressed]
-    sections = [
-        _head(page, report),
-        _condition(page, report),
-        _dims(page, report),
-        _examples(page, report),
-        _training(page, report),
+    return _joined(
         *(_finding(page, f, more) for f, more in _grouped(shown)),
         _suppressed(page, len(report.findings) - len(shown)),
+        _training(page, report),
         _outputs(page, report),
         _branches(page, report, shapes),
         _shapes(page, report) if shapes else (),
         _effort(page, report),
-    ]
+    )
+
+
+def _joined(*sections: Iterable[str]) -> str:
+    """Returns the sections that have lines, with empty lines between them."""
     texts = ["\n".join(lines) for lines in map(tuple, sections) if lines]
-    return "\n\n".join(texts) + "\n"
+    return "\n\n".join(texts) + "\n" if texts else ""
 
 
 class _Page:
-    """The width and colours of the output, and whether explanations are printed in full."""
+    """The width and colours of the output, and whether findings are told in full."""
 
-    def __init__(self, width: int, colour: bool, full: bool = False) -> None:
-        self.width, self.colour, self.full = width, colour, full
+    def __init__(self, width: int, colour: bool, verbose: bool = False) -> None:
+        self.width, self.colour, self.verbose = width, colour, verbose
 
     def paint(self, text: str, *styles: str) -> str:
         if not self.colour or not styles:
@@ -134,10 +160,10 @@ def _condition(page: _Page, report: ReportData) -> Iterator[str]:
     if not told:
         return
     lines = {place(link.origin) for part in report.parts for link in part.imposed}
-    if len(lines) > 1 or page.full:  # of one line the finding tells
+    if len(lines) > 1 or page.verbose:  # of one line the finding tells
         for part in report.parts:
             where = ", ".join(dict.fromkeys(place(link.origin) for link in part.imposed))
-            refused = f"; refused at {sizes(part.refused)}" if part.refused and page.full else ""
+            refused = f"; refused at {sizes(part.refused)}" if part.refused and page.verbose else ""
             text = f"{part.condition}: imposed by {where}{refused}"
             yield from (page.paint(line, "dim") for line in page.wrapped(text, "      ", "    "))
 
@@ -282,11 +308,44 @@ def _grouped(findings: Sequence[Finding]) -> Iterator[tuple[Finding, int]]:
 
 
 def _finding(page: _Page, finding: Finding, more: int) -> Iterator[str]:
+    yield from _message(page, finding)
+    yield from _at_length(page, finding) if page.verbose else _briefly(page, finding)
+    if more:
+        yield f"    … and {more} more of this kind"
+
+
+def _message(page: _Page, finding: Finding) -> Iterator[str]:
     code = page.paint(finding.code.value, "bold", _OF_SEVERITY[finding.severity])
     room = page.width - len(finding.code.value) - 2
     first, *rest = textwrap.wrap(finding.message, max(room, 20), break_long_words=False) or [""]
     yield f"{code}: {page.paint(first, 'bold')}"
     yield from (page.paint(f"  {line}", "bold") for line in page.wrapped(" ".join(rest)) if rest)
+
+
+def _briefly(page: _Page, finding: Finding) -> Iterator[str]:
+    """Yields the line of the program, and what is refused and how to repair it."""
+    origin = finding.origin
+    if origin.file:
+        where = f"    {place(origin)}"
+        room = page.width - _columns(where) - 2
+        if origin.code and room >= LEAST_CODE:
+            line = excerpt(origin, finding.op, room)
+            before, after = line.code[: line.start], line.code[line.start + line.length :]
+            marked = page.paint(line.code[line.start : line.start + line.length], "bold")
+            where = f"{where}  {before}{marked}{after}"
+        yield where
+    told = [f"refused at {sizes(finding.witness)}"] if finding.witness is not None else []
+    told += [f"against {link.result} ({place(link.origin)})" for link in finding.conflict]
+    shown = (repair for repair in finding.repairs if repair.origin.file or finding.witness is None)
+    repair = next(shown, None)
+    if repair is not None:
+        here = place(repair.origin) == place(origin)
+        told.append(f"repair: {repair.message if here else repair_text(repair)}")
+    if told:
+        yield from page.wrapped("; ".join(told), "      ", "    ")
+
+
+def _at_length(page: _Page, finding: Finding) -> Iterator[str]:
     origin = finding.origin
     number = str(origin.line) if origin.code else ""
     margin = " " * len(number)
@@ -299,11 +358,9 @@ def _finding(page: _Page, finding: Finding, more: int) -> Iterator[str]:
         caret = page.paint("^" * line.length, "bold", _OF_SEVERITY[finding.severity])
         yield f"{page.paint(number, 'blue')} {bar} {line.code}"
         yield f"{margin} {bar} {' ' * line.start}{caret}"
-    for label, text in _details(finding):
+    for label, text in _facts(finding):
         yield from page.wrapped(text, f"{margin}     ", f"{margin} = {label} ")
     yield from (f"{margin} {line}" for line in _steps(page, finding.chain))
-    if more:
-        yield f"{margin}   … and {more} more of this kind"
 
 
 def _suppressed(page: _Page, count: int) -> Iterator[str]:
@@ -318,7 +375,7 @@ def _findings(count: int) -> str:
 def _steps(page: _Page, chain: Sequence[Link]) -> Iterator[str]:
     """Yields the calls that made the sizes in question: operator, shape, place and code, in columns that fit.
     """
-    links = [link for link in chain if page.full or not link.passed]
+    links = [link for link in chain if not link.passed]
     if not links:
         return
     op = max(len(link.op) for link in links)
@@ -336,12 +393,12 @@ def _steps(page: _Page, chain: Sequence[Link]) -> Iterator[str]:
         yield f"{'  then ' if index else '= after'} {page.paint((row + more).rstrip(), 'dim')}"
         if not beside and told:
             yield f"{' ' * (op + 10)}{page.paint(told, 'dim')}"
-    if len(links) < len(chain):
-        left = len(chain) - len(links)
-        yield f"        {page.paint(f'({left} more: --explain full)', 'dim')}"
+    if passing := len(chain) - len(links):
+        told = f"{_counted(passing, 'call that passes', 'calls that pass')} the sizes on"
+        yield f"        {page.paint(f'({told})', 'dim')}"
 
 
-def _details(finding: Finding) -> Iterator[tuple[str, str]]:
+def _facts(finding: Finding) -> Iterator[tuple[str, str]]:
     if finding.condition:
         also = f" ({finding.count} requirements of this line)" if finding.count > 1 else ""
         yield "requires", f"{finding.condition}{also}"

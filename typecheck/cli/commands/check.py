@@ -15,7 +15,7 @@ from ....constraints.engine.kernels import DEVICES
 from ....constraints.ir.spec_text import SpecError
 from ...checking.clock import Progress
 from ...checking.reading import Reading
-from ...facade import Report
+from ...facade import Answered, Report
 from ...project import baseline as baselines
 from ...project.baseline import Baseline
 from ...project.cache import Cache, default_folder
@@ -40,7 +40,7 @@ from ..common import (
     running_for,
 )
 from ..errors import told
-from ..terminal import coloured, width
+from ..terminal import coloured, put_now, width
 from .submit import add_server, awaited, client_of, packed, submitted
 
 _EPILOG: Final = f"""\
@@ -82,14 +82,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--quiet", "-q", action="store_true", help="print a line for each target that does not pass, only"
     )
-    parser.add_argument("--verbose", "-v", action="store_true", help="print --shapes and --explain full, too")
-    parser.add_argument("--shapes", action="store_true", help="show the shape of every intermediate value")
     parser.add_argument(
-        "--explain",
-        choices=("short", "full"),
-        default="short",
-        help="list the steps to a finding that change sizes, or all steps (default: short)",
+        "--verbose",
+        "-v",
+        action="store_true",
+        help="tell all of each finding: its requirement, what is raised, all repairs, the calls on the way",
     )
+    parser.add_argument("--shapes", action="store_true", help="show the shape of every intermediate value")
     names = [*(code.value for code in SUSPICIONS), "all"]
     help = f"also look for likely mistakes in programs that run: {', '.join(names)}"
     parser.add_argument("--suspect", action="append", choices=names, metavar="CODE", default=[], help=help)
@@ -143,11 +142,12 @@ def run(options: argparse.Namespace, read: set[str] | None = None) -> int:
     if whole and project is not None:
         folder = contextlib.chdir(project.root)
     with _answering(options) as answering, folder:
-        reports, failed = _checked(jobs, answering, set() if read is None else read)
+        early = _EarlyAnswer(options)
+        reports, failed = _checked(jobs, answering, set() if read is None else read, early)
         if options.write_baseline:
             return _write(known, suppressed(reports, project, all=False)) or failed
         shown = suppressed(reports, project, known, all=whole or project is None or not project.jobs)
-        text = _shown(shown, options, whole)
+        text = _shown(shown, options, whole, early)
     put(text, output)
     return failed or max((exit_code(report) for report in shown), key=_SEVERITY.index)
 
@@ -218,8 +218,29 @@ def _write(known: Baseline | None, reports: Sequence[Report]) -> int:
     return 0
 
 
-Answering: TypeAlias = Callable[[ConfiguredJob, Progress], JobAnswer]
+Answering: TypeAlias = Callable[[ConfiguredJob, Progress, Answered], JobAnswer]
 """Returns the answer to a job, and reports its progress. Raises what `check` raises."""
+
+
+class _EarlyAnswer:
+    """Prints the answer on one target as soon as it is known, where the whole report is going to be printed
+    as text.
+    """
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        changed = options.quiet or options.output or options.write_baseline
+        self.wanted = options.target is not None and options.format == "text" and not changed
+        self.printed = False
+        self._stream, self._verbose = sys.stdout, options.verbose
+
+    def __call__(self, report: Report) -> None:
+        from ...render.text import answer_text
+
+        if self.wanted:
+            self.printed = True
+            colour = coloured(self._stream)
+            text = answer_text(report, width=width(), colour=colour, verbose=self._verbose)
+            put_now(f"{text}\n", self._stream)
 
 
 @contextlib.contextmanager
@@ -227,11 +248,11 @@ def _answering(options: argparse.Namespace) -> Iterator[Answering]:
     """This process, with what it keeps on disk, or the service that is named."""
     if options.server is None:
         cache = None if options.no_cache else Cache(default_folder())
-        yield lambda job, tell: answer(job, cache, tell)
+        yield lambda job, tell, answered: answer(job, cache, tell, answered)
         return
     with client_of(options) as client:
 
-        def ask(job: ConfiguredJob, tell: Progress) -> JobAnswer:
+        def ask(job: ConfiguredJob, tell: Progress, answered: Answered) -> JobAnswer:
             with Reading() as reading:
                 sent = packed(job, tell, source=not options.no_source)
             report = awaited(client, submitted(client, job, sent), tell)
@@ -240,7 +261,9 @@ def _answering(options: argparse.Namespace) -> Iterator[Answering]:
         yield ask
 
 
-def _checked(jobs: Sequence[ConfiguredJob], answering: Answering, read: set[str]) -> tuple[list[Report], int]:
+def _checked(
+    jobs: Sequence[ConfiguredJob], answering: Answering, read: set[str], answered: Answered
+) -> tuple[list[Report], int]:
     """The reports, and the exit code for what could not be checked. One bad target does not stop the others.
 
     Raises SpecError and TargetError where there is but one.
@@ -249,7 +272,7 @@ def _checked(jobs: Sequence[ConfiguredJob], answering: Answering, read: set[str]
     for job in jobs:
         try:
             with running_for(job.budget_s) as tell:
-                found = answering(job, tell)
+                found = answering(job, tell, answered)
             read.update(found.files)
             reports.append(found.report)
         except (SpecError, TargetError) as error:
@@ -260,16 +283,21 @@ def _checked(jobs: Sequence[ConfiguredJob], answering: Answering, read: set[str]
     return reports, failed
 
 
-def _shown(reports: Sequence[Report], options: argparse.Namespace, project: bool) -> str:
+def _shown(
+    reports: Sequence[Report], options: argparse.Namespace, project: bool, early: _EarlyAnswer
+) -> str:
     if options.quiet:
         from ...render.concise import answer_line
 
         return "".join(f"{answer_line(report)}\n" for report in reports if not report.passes)
     if options.format != "text":
         return written(options.format, reports, project=project)
-    from ...render.text import overview, to_text
+    from ...render.text import details_text, overview, to_text
 
     colour = options.output is None and coloured(sys.stdout)
-    shapes, full = options.verbose or options.shapes, options.verbose or options.explain == "full"
-    texts = [to_text(r, width=width(), colour=colour, shapes=shapes, full=full) for r in reports]
-    return "\n".join((*texts, overview(reports, colour=colour)) if project else texts)
+    told = [r for r in reports if not (project and r.passes) or options.verbose or options.shapes]
+    text = details_text if early.printed else to_text
+    texts = [
+        text(r, width=width(), colour=colour, shapes=options.shapes, verbose=options.verbose) for r in told
+    ]
+    return "\n".join((overview(reports, colour=colour), *texts) if project else texts)
