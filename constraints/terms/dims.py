@@ -1103,8 +1103,9 @@ class _ReadableText(_Text):
         return str(dim) if isinstance(dim, Term) else _number_text(dim)
 
     def atom(self, atom: Atom) -> str:
-        plain = isinstance(atom, Symbol) or atom.is_abbreviated
-        return atom.text if plain else self.application(atom.op, atom.args)
+        if isinstance(atom, Symbol) or atom.is_abbreviated:
+            return atom.text
+        return self.application(atom.op, atom.args)
 
 
 class Product(NamedTuple):
@@ -1151,7 +1152,9 @@ def _factored(term: Term, x: Atom) -> tuple[Factors, ...] | None:
     Where x is a factor of every monomial, that is x·g.
     """
     if all(x in mono for mono, _ in term.terms):
-        g, other, rest = _over(term, (x,), 1), lone(x), 0
+        g: Dim = _over(term, (x,), 1)
+        other: Dim = lone(x)
+        rest: Dim = 0
     else:
         beside = {_without(mono, mono.index(x)): c for mono, c in term.terms if x in mono}
         if any(x in mono for mono in beside):
@@ -1218,7 +1221,7 @@ def _with_ceilings(term: Term) -> Dim:
 
     No operation simplifies these ceilings: they are for texts alone.
     """
-    replaced = {}
+    replaced: dict[Atom, Dim] = {}
     for atom in dict.fromkeys(atom for mono, _ in term.terms for atom in mono):
         if isinstance(atom, Apply) and atom.op == "//":
             dividend, divisor = atom.args
@@ -1229,8 +1232,11 @@ def _with_ceilings(term: Term) -> Dim:
                     break
     if not replaced:
         return term
-    monomials = ((c, [replaced[a] if a in replaced else lone(a) for a in mono]) for mono, c in term.terms)
-    return total(reduce(multiply, factors, c) for c, factors in monomials)
+
+    def product(mono: Mono, c: Dim) -> Dim:
+        return reduce(multiply, (replaced[a] if a in replaced else lone(a) for a in mono), c)
+
+    return total(product(mono, c) for mono, c in term.terms)
 
 
 def _number_text(n: int) -> str:
