@@ -1121,7 +1121,7 @@ def products(term: Term) -> tuple[Product, ...]:
     `(h//2 - 1)*(w//2 - 1)` and `-256`.
     """
     raised = _with_ceilings(term)
-    ways = [_summands(way) for way in (term, raised) if isinstance(way, Term)]
+    ways = [_summands(way) for way in (raised, term) if isinstance(way, Term)]
     return tuple(_written(*summand) for summand in min(ways, key=_length))
 
 
@@ -1217,26 +1217,33 @@ def _product_text(start: list[str], factors: Iterable[str]) -> str:
 
 
 def _with_ceilings(term: Term) -> Dim:
-    """Returns the term with ⌈p/k⌉ - 1 for (p - 1)//k, and ⌈p/k⌉ for (p + k - 1)//k, p without a constant.
+    """Returns the term with the ceilings that its quotients are.
 
-    No operation simplifies these ceilings: they are for texts alone.
+    No operation simplifies them: they are for texts alone.
     """
-    replaced: dict[Atom, Dim] = {}
-    for atom in dict.fromkeys(atom for mono, _ in term.terms for atom in mono):
-        if isinstance(atom, Apply) and atom.op == "//":
-            dividend, divisor = atom.args
-            for added in (1, 1 - divisor):
-                raised = dividend + added
-                if constant_part(raised) == 0 != constant_part(dividend) and coefficients(raised)[0][1] > 0:
-                    replaced[atom] = lone(Apply("ceil", (raised, divisor))) - (added == 1)
-                    break
+    atoms = dict.fromkeys(atom for mono, _ in term.terms for atom in mono)
+    replaced = {atom: raised for atom in atoms if (raised := _ceiling(atom)) is not None}
     if not replaced:
         return term
 
     def product(mono: Mono, c: Dim) -> Dim:
-        return reduce(multiply, (replaced[a] if a in replaced else lone(a) for a in mono), c)
+        return reduce(multiply, (replaced[atom] if atom in replaced else lone(atom) for atom in mono), c)
 
     return total(product(mono, c) for mono, c in term.terms)
+
+
+def _ceiling(atom: Atom) -> Dim | None:
+    """Returns ⌈p/k⌉ - 1 for (p - 1)//k, ⌈p/k⌉ for (p + k - 1)//k and -⌈p/k⌉ for (-p)//k, where p has no
+    constant and begins with no minus; else None.
+    """
+    if not isinstance(atom, Apply) or atom.op != "//":
+        return None
+    dividend, divisor = atom.args
+    ways = (dividend + 1, 1, -1), (dividend - divisor + 1, 1, 0), (-dividend, -1, 0)
+    for p, sign, added in ways:
+        if isinstance(p, Term) and constant_part(p) == 0 and p.terms[0][1] > 0:
+            return sign * lone(Apply("ceil", (p, divisor))) + added
+    return None
 
 
 def _number_text(n: int) -> str:

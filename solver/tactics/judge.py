@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from ...constraints.ir.system import Answer
 from ...constraints.terms.dims import evaluate, sym
-from ...constraints.terms.formula import Formula, all_of, any_of, conjuncts, le, ne, negate, rewrite
+from ...constraints.terms.formula import Formula, all_of, any_of, conjuncts, le, ne, negate, plain_formula, rewrite
 from ...constraints.terms.rows import is_possible, is_rank, is_relation
 from ..theory import residues
 from ..theory.bounds import Consequences, names_of
@@ -470,7 +470,7 @@ class Judge:
         asked = [f for f in parts if f not in known]
         needed: set[Formula] = set()
         for together in components((*given, *asked)):
-            long_first = sorted((f for f in together if f not in known), key=lambda f: -len(str(f)))
+            long_first = sorted((f for f in together if f not in known), key=lambda f: -len(plain_formula(f)))
             if len(long_first) > MANY:
                 needed.update(long_first)
                 continue

@@ -198,7 +198,7 @@ def run(op: str, *args: Any) -> tuple[Any, Generator]:
         (Slice(-1, None), "1"),
         (Slice(-2, None), "min(n, 2)"),
         (Slice(None, -1), "n - 1"),
-        (Slice(None, None, 2), "(n + 1)//2"),
+        (Slice(None, None, 2), "ceil(n/2)"),
         (Slice(1, None, 2), "n//2"),
         (Slice(-1, None, 4), "1"),
         (Slice(3, 5), "max(min(n - 3, 2), 0)"),

@@ -180,7 +180,7 @@ def transposed(*shape: Any) -> Tensor:
         (Tensor((b, t, c)), (b, -1), []),
         (Tensor((b, t, c)), (-1, c), []),
         (Tensor((b, t, c)), (b, t, -1, 4), ["c % 4 == 0"]),
-        (Tensor((b, t, c)), (b, t, h, c // h), ["(c//h)*h == c"]),
+        (Tensor((b, t, c)), (b, t, h, c // h), ["c % h == 0"]),
         (Tensor((b, t)), (b, h), ["h == t"]),
         (Tensor((b, h, h * t)), (b, -1, t), []),
         (transposed(b, t, h, c), (b, h * t, c), ["h == 1 or t == 1"]),
