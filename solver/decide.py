@@ -70,6 +70,12 @@ class Requirement:
         return self if self.doubt is False else replace(self, needs=any_of((self.needs, self.doubt)))
 
     @property
+    def of_trace(self) -> bool:
+        """Returns whether the requirement is a limit of the trace, which the program's operators do not have.
+        """
+        return self.constraint is not None and self.constraint.kind == "trace"
+
+    @property
     def by_data(self) -> bool:
         """Returns whether some data may satisfy the requirement at sizes that it refuses."""
         return self.some_choice or (self.constraint is not None and self.constraint.by_data)
@@ -134,9 +140,8 @@ class Decision:
     """Requirements that the domain alone does not guarantee, in program order."""
     cores: tuple[Core, ...] = ()
     inside: Mapping[str, int] | None = None
-    trace: tuple[Requirement, ...] = ()
-    """Requirements of the trace on sizes beyond the domain, which the model itself may not have; kept apart.
-    """
+    trace: tuple[Constraint, ...] = ()
+    """The limits of the trace, which the operators of the program do not have."""
     exact: bool = True
     """False where an approximation may have changed the accepted set."""
     reasons: tuple[OpenSizes, ...] = ()
@@ -313,7 +318,7 @@ class _PathReading:
 
     def __init__(self, system: System, judge: Judge) -> None:
         self.requirements: list[Requirement] = []
-        self.trace: list[Requirement] = []
+        self.trace: list[Constraint] = []
         self.open: list[OpenSizes] = []
         self.doubts: list[OpenSizes] = []
         """Sizes that reach an approximation that may accept too much."""
@@ -390,7 +395,7 @@ class _PathReading:
         reached = path.premise if self._of_inputs(path.premise) == path.premise else True
         if path.end.how != "returned":
             return reached
-        failing = (self._of_inputs(negate(c.formula)) for c in path.constraints if c.kind == "model")
+        failing = (self._of_inputs(negate(c.formula)) for c in path.constraints)
         return all_of((reached, any_of(failing)))
 
     def _where(self, note: Note) -> Formula:
@@ -410,6 +415,8 @@ class _PathReading:
 
     def _constraint(self, walk: _PathPosition, constraint: Constraint) -> None:
         formula = constraint.formula
+        if constraint.kind == "trace":
+            self.trace.append(constraint)
         on_data = not walk.unbacked.keys().isdisjoint(free_symbols(formula)) or walk.premise != walk.reached
         known = walk.with_data(constraint.decided) if on_data else walk.known
         answer = known.ask(formula)
@@ -424,9 +431,6 @@ class _PathReading:
         requirement = replace(requirement, needs=needs)
         if constraint.alone:  # what some data satisfy is all that is required of the inputs
             requirement = replace(requirement, constraint=replace(constraint, by_data=False))
-        if constraint.kind == "trace":
-            self._add(self.trace, requirement)
-            return
         if walk.forked and not on_data:
             region = all_of((walk.reached, negate(formula)))
             self._undecided.append(_DataDecide(region, requirement, "refused"))
@@ -519,7 +523,7 @@ class _PathReading:
             return ()
         there = any_of(where for _, where in may_refuse) if raised else True
         names = [name for name, _ in path.unbacked]
-        certain = (c for c in path.constraints if c.kind == "model" and c.node < doubtful)
+        certain = (c for c in path.constraints if c.node < doubtful)
         kept = (c for c in certain if each or not c.by_data or not free_symbols(c.formula).isdisjoint(names))
         met = (c.formula for c in kept)
         data = [known for _, known in path.unbacked]
@@ -594,7 +598,7 @@ class _PathReading:
         # Two lines that ask the same are one matter; two that no sizes get through are two mistakes.
         line = (requirement.origin.file, requirement.origin.line) if requirement.formula is False else ()
         key = requirement.premise, requirement.formula, requirement.needs, line
-        if requirement.needs is not True and (key not in self._seen or to is self.trace):
+        if requirement.needs is not True and key not in self._seen:
             self._seen.add(key)
             to.append(requirement)
 

@@ -199,10 +199,9 @@ def _steps(path: Path) -> Iterator[PathStep]:
             yield facts.popleft()
         while conditions and conditions[0].after <= position:
             yield _branch(conditions.popleft())
-        if constraint.kind == "model":
-            nodes = path.program.nodes
-            origin = nodes[constraint.node].origin if 0 <= constraint.node < len(nodes) else Origin()
-            yield PathStep("required", constraint.formula, constraint.reason, origin, constraint)
+        nodes = path.program.nodes
+        origin = nodes[constraint.node].origin if 0 <= constraint.node < len(nodes) else Origin()
+        yield PathStep("required", constraint.formula, constraint.reason, origin, constraint)
     yield from (*facts, *map(_branch, conditions))
 
 

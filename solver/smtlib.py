@@ -111,9 +111,8 @@ def _requirements(system: System) -> Iterator[tuple[Formula, str]]:
         if reason:
             raise NotExact(reason)
         for constraint in path.constraints:
-            if constraint.kind == "model":
-                origin = path.program.nodes[constraint.node].origin if constraint.node >= 0 else Origin()
-                yield implies(path.premise, constraint.formula), _comment(constraint.reason, origin)
+            origin = path.program.nodes[constraint.node].origin if constraint.node >= 0 else Origin()
+            yield implies(path.premise, constraint.formula), _comment(constraint.reason, origin)
         if path.end.how == "raised":
             yield negate(path.premise), _comment(path.end.reason, path.end.origin)
 

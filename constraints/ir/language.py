@@ -613,12 +613,12 @@ class Note:
 
     @property
     def inexact(self) -> bool:
-        return self.code in ("approximate", "no-rule")
+        return self.code in ("approximate", "no-rule", "trace-limit")
 
     @property
     def may_accept(self) -> bool:
         """Returns whether sizes may be accepted that torch refuses."""
-        return self.code == "approximate" and self.may != "refuse"
+        return self.code == "trace-limit" or (self.code == "approximate" and self.may != "refuse")
 
     @property
     def doubts_call(self) -> bool:

@@ -1182,8 +1182,8 @@ def _product(term: Term) -> Factors:
 
 
 def _length(summands: Iterable[Factors]) -> int:
-    """Returns the length of their text, about."""
-    return sum(len(_written(*factors).text) + 3 for factors in summands)
+    """Returns the length of the text of their sum."""
+    return len(sum_text([_written(*factors) for factors in summands]))
 
 
 def _written(number: int, factors: tuple[Term, ...]) -> Product:

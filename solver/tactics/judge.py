@@ -16,7 +16,17 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from ...constraints.ir.system import Answer
 from ...constraints.terms.dims import evaluate, sym
-from ...constraints.terms.formula import Formula, all_of, any_of, conjuncts, le, ne, negate, plain_formula, rewrite
+from ...constraints.terms.formula import (
+    Formula,
+    all_of,
+    any_of,
+    conjuncts,
+    le,
+    ne,
+    negate,
+    plain_formula,
+    rewrite,
+)
 from ...constraints.terms.rows import is_possible, is_rank, is_relation
 from ..theory import residues
 from ..theory.bounds import Consequences, names_of

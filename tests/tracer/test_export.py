@@ -426,6 +426,9 @@ def test_a_guard_that_no_formula_says_is_a_limit_of_the_trace() -> None:
     program._guards_code = ["math.isqrt(L['input'].size()[0]) == 2"]
     verdict, told = findings(program)
     assert verdict is Verdict.PROVED and "math.isqrt(input.shape[0]) == 2" in told[Code.TRACE_LIMIT]
+    program._guards_code = ["L['input'].stride()[0] == 7"]
+    verdict, told = findings(program)
+    assert verdict is Verdict.UNKNOWN and "cannot be written as a formula" in told[Code.TRACE_LIMIT]
 
 
 def test_a_limit_on_a_size_that_the_spec_does_not_speak_of_is_told() -> None:

@@ -364,10 +364,15 @@ def test_an_exported_program_and_its_archive(tmp_path: Path) -> None:
     torch.export.save(program, tmp_path / "pairs.pt2")
     for target in (program, tmp_path / "pairs.pt2", str(tmp_path / "pairs.pt2")):
         report = check(target, "x: [b, c]")
-        assert (report.verdict, str(report.accepts)) == ("refined", "c % 2 == 0"), report.to_text()
+        condition = "b <= 64 and 4 <= c and c <= 128 and c % 2 == 0"
+        assert (report.verdict, str(report.accepts)) == ("refined", condition), report.to_text()
         assert "rules" in report.replayed
-        assert Code.TRACE_LIMIT in {f.code for f in report.findings}
-        assert check(target).verdict == "proved"
+        needed = {f.code: f.condition for f in report.findings}
+        assert needed[Code.CONDITION] == "c % 2 == 0" and Code.TRACE_LIMIT in needed
+        with pytest.raises(AssertionError):
+            program.module()(torch.zeros(65, 8))
+        declared = check(target)
+        assert declared.verdict == "proved" and "<= 64" in str(declared.accepts.domain)
 
 
 def test_assumptions_on_the_symbols_of_an_archive() -> None:

@@ -13,7 +13,7 @@ from ...constraints.ir.language import Fact
 from ...constraints.ir.spec import Spec
 from ...constraints.ir.spec_text import Inputs, SpecError, parse_spec, write_spec
 from ...constraints.ir.system import Domain, System
-from ...constraints.terms.formula import all_of
+from ...constraints.terms.formula import all_of, conjuncts
 from ...constraints.terms.rows import is_dim, is_relation
 from ...solver.decide import Decision, DomainOracle, decide
 from ...solver.explain import imposed
@@ -235,10 +235,24 @@ def question(
             system, changed = source.system(default_rules() if rules is None else rules, oracle, clock)
         except BadRules as error:
             raise TargetError(str(error), error.hint) from error
+        if spec is None:
+            system = _within_its_limits(system, oracle)
     if replay and all(path.end.how == "gave-up" for path in system.paths):
         _works_at_all(found, source, oracle)
     spec = replace(source.spec, domain=system.domain)
     return ReadTarget(found, source, spec, oracle, system, changed, lines)
+
+
+def _within_its_limits(system: System, oracle: DomainOracle) -> System:
+    """Returns the system of a traced program with the limits of the trace among its assumptions, unless they
+    contradict: what a file declares itself are the inputs that it takes.
+    """
+    domain = system.domain
+    limits = [c.formula for path in system.paths for c in path.constraints if c.kind == "trace"]
+    if not limits or oracle.judge.satisfiable((*domain.assumptions, *limits), domain.symbols) == "unsat":
+        return system
+    declared = conjuncts(simplify(oracle.judge, domain, limits))
+    return replace(system, domain=Domain(domain.symbols, (*domain.assumptions, *declared)))
 
 
 def _guessed(target: Target, rules: Rules, device: str | None) -> list[str]:

@@ -162,10 +162,14 @@ def _condition(page: _Page, report: ReportData) -> Iterator[str]:
     lines = {place(link.origin) for part in report.parts for link in part.imposed}
     if len(lines) > 1 or page.verbose:  # of one line the finding tells
         for part in report.parts:
-            where = ", ".join(dict.fromkeys(place(link.origin) for link in part.imposed))
+            where = ", ".join(dict.fromkeys(_imposing(link) for link in part.imposed))
             refused = f"; refused at {sizes(part.refused)}" if part.refused and page.verbose else ""
             text = f"{part.condition}: imposed by {where}{refused}"
             yield from (page.paint(line, "dim") for line in page.wrapped(text, "      ", "    "))
+
+
+def _imposing(link: Link) -> str:
+    return place(link.origin) if link.origin.file or link.op else "the export"
 
 
 def conditions(report: ReportData) -> list[tuple[str, str]]:

@@ -247,10 +247,11 @@ def by_rules(path: Path) -> Outcome:
     true or false.
     """
     for constraint in path.constraints:
-        if constraint.kind == "model" and constraint.formula is not True:
+        if constraint.formula is not True:
             if constraint.formula is not False:
                 return Inconclusive(f"{constraint.formula} is open at concrete sizes: {constraint.reason}")
-            return RunRefused(RULES, constraint.reason, "", path.program.nodes[constraint.node].origin)
+            origin = path.program.nodes[constraint.node].origin if constraint.node >= 0 else Origin()
+            return RunRefused(RULES, constraint.reason, "", origin)
     if inexact := [note for note in path.notes if note.inexact]:
         return Inconclusive(inexact[0].reason)
     return RunRefused(RULES, path.end.reason, "", path.end.origin) if path.end.how == "raised" else Ran(RULES)

@@ -44,7 +44,7 @@ class Code(StrEnum):
     RAISES = "raises", WARNING, "an assert or a raise of the program that depends on sizes"
     APPROXIMATE = "approximate", WARNING, "an operator whose law is not known exactly"
     NO_RULE = "no-rule", WARNING, "an operator without a rule"
-    TRACE_LIMIT = "trace-limit", WARNING, "a bound of the trace that the model does not need"
+    TRACE_LIMIT = "trace-limit", WARNING, "a limit of the trace that the operators of the program do not have"
     BOUNDED_RANK = "bounded-rank", WARNING, "a rank that is examined only up to a bound"
     INCOMPLETE = "incomplete", WARNING, "a part of the program that was not examined"
     DATA = "data", NOTE, "an error that depends on data alone"

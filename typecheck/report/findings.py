@@ -52,7 +52,7 @@ def findings(
     """
     others = (
         *(_open(system, reason) for reason in decision.reasons),
-        *(_trace_limit(requirement) for requirement in decision.trace),
+        *_declared_limits(system, decision),
         *_of_notes(system, decision.exact),
         *_revealed(system),
         *_of_data(decision),
@@ -92,9 +92,10 @@ def _by_line(
     """Returns the requirements grouped by line. Those of one line, repeated in each iteration of a loop, are
     one matter to the user.
     """
-    lines: dict[tuple[str, int, bool], list[Requirement]] = {}
+    lines: dict[tuple[object, ...], list[Requirement]] = {}
     for r in requirements:
-        lines.setdefault((r.origin.file, r.origin.line, r.constraint is None), []).append(r)
+        limit = r.formula if r.of_trace else None
+        lines.setdefault((r.origin.file, r.origin.line, r.constraint is None, limit), []).append(r)
     return [Group(tuple(group), summary([r.needs for r in group])) for group in lines.values()]
 
 
@@ -104,7 +105,7 @@ def _condition(explained: _Explained, group: Group, witness: Callable[[Group], W
     # The message is that of a requirement which the condition states as it is, not of one that others imply.
     stated = conjuncts(group.condition)
     first = next((r for r in group.requirements if r.needs in stated), group.requirements[0])
-    code = Code.RAISES if first.constraint is None else Code.CONDITION
+    code = Code.RAISES if first.constraint is None else Code.TRACE_LIMIT if first.of_trace else Code.CONDITION
     values, evidence = witness(Group((first,), first.needs))
     return Finding(
         code,
@@ -138,8 +139,9 @@ def _conflict(explained: _Explained, core: Core, witness: Callable[[Group], Witn
     if core.assumptions:
         message += f" (given {all_of(core.assumptions)})"
     values, evidence = witness(Group((last,), last.needs))
+    made = Code.TRACE_LIMIT if last.of_trace else Code.SHAPE_MISMATCH
     return Finding(
-        Code.RAISES if last.constraint is None else Code.SHAPE_MISMATCH,
+        Code.RAISES if last.constraint is None else made,
         message,
         Severity.ERROR,
         last.origin,
@@ -179,10 +181,24 @@ def _open(system: System, reason: OpenSizes) -> Finding:
     return make(Code(note.code), _told(note, system), reason.origin)
 
 
-def _trace_limit(requirement: Requirement) -> Finding:
-    return replace(
-        make(Code.TRACE_LIMIT, requirement.reason, requirement.origin), condition=str(requirement.needs)
-    )
+def _declared_limits(system: System, decision: Decision) -> Iterator[Finding]:
+    """Yields a finding for each limit of the trace that the declared inputs keep to, as those do that a file
+    declares itself.
+    """
+    left = {requirement.formula for requirement in decision.residual}
+    needed = {
+        formula: path.program.nodes[constraint.node].origin
+        for path in system.paths
+        for constraint in path.constraints
+        if constraint.kind == "model"
+        for formula in conjuncts(constraint.formula)
+    }
+    for limit in decision.trace:
+        if limit.formula in left:
+            continue
+        told, origin = limit.reason, needed.get(limit.formula)
+        finding = make(Code.TRACE_LIMIT, told if origin is None else f"{told}, which is needed here", origin)
+        yield replace(finding, condition=str(limit.formula))
 
 
 def _of_notes(system: System, exact: bool) -> Iterator[Finding]:

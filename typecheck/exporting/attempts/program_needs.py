@@ -73,7 +73,7 @@ def needs(trace: Trace, spec: Spec, given: Sequence[Formula], rules: Rules, seco
     structure = {limit.formula for limit in bare.limits}
     system = graph_system(bare, rules)
     decision = decide(system, Budget(seconds))
-    asked = [ProgramRequirement(r.needs, r.reason, r.origin) for r in (*decision.trace, *decision.residual)]
+    asked = [ProgramRequirement(r.needs, r.reason, r.origin) for r in decision.residual]
     if decision.verdict == "refuted":
         asked = [ProgramRequirement(False, "its operators run for no sizes")]
     checks = [ProgramRequirement(f, c.reason) for c in whole.limits for f in conjuncts(c.formula)]
