@@ -29,7 +29,7 @@ def familiar(
     Symbols of one kind differ where they may, so that mixed-up sizes are visible, and are near each other.
     """
     inputs = [tensor for declared in spec.inputs for tensor in tensors(declared.type)]
-    kinds: dict[tuple[int, ...], list[str]] = {IMAGE: [], OTHER: [], BATCH: []}
+    kinds: dict[tuple[int, ...], list[str]] = {OTHER: [], IMAGE: [], BATCH: []}
     for name, sizes in _kinds(inputs).items():
         if name in values:
             kinds[sizes].append(name)

@@ -69,8 +69,8 @@ def check(
     - `training`: whether a module is looked at in training, or in evaluation. Where it is left out, a module
       is looked at as it stands, and one that the check builds, since the target is a class or a text that
       names a class or a function, in evaluation; `Report.training` has what is otherwise in training.
-    - `answered`: is called with the report once its verdict is known, before repairs are looked for and what
-      is otherwise in training.
+    - `answered`: is called with the report, as yet without findings, once its verdict is known and its two
+      examples have run. Where more examples contradict it, the report that is returned is `unknown`.
 
     Raises SpecError where the spec or an assumption cannot be used, TargetError where the target cannot, and
     ReleaseError, which is a TargetError, where anyshape does not know the installed torch.
@@ -98,11 +98,9 @@ def _checked(
     clock = Clock(progress or _silent, budget_s)
     found = examine(
         target, inputs, assume, budget_s=budget_s, replay=replay, rules=rules, progress=progress,
-        second_solver=second_solver, device=device,
+        second_solver=second_solver, device=device, answered=answered,
     )  # fmt: skip
     report = suspected(found.report, found.system, suspect)
-    if answered is not None:
-        answered(report)
     if both and found.target.built and depends_on_mode(found.target.value):
         declared = found.report.inputs if inputs is None else inputs  # what was guessed is not guessed again
         with in_mode(found.target.value, True):
@@ -151,7 +149,7 @@ def examine(
     target: Any, inputs: Inputs | None = None, assume: str | Iterable[str] = (), *, budget_s: float = 30.0,
     replay: bool = True, rules: Rules | None = None, progress: Progress | None = None,
     trying: Callable[[Source], Source] | None = None, ways: float | None = None,
-    second_solver: str | None = None, device: str | None = None,
+    second_solver: str | None = None, device: str | None = None, answered: Answered | None = None,
 ) -> Examined:
     """Does the work of `check`, and returns the report with the program and its constraints.
 
@@ -174,7 +172,8 @@ def examine(
         decision.told()
     trial = Trial(trying(source) if trying else source, system, decision) if replay else None
     with clock.step("replay"):
-        report = _report(found.name, spec, system, decision, rules, changed, oracle, trial)
+        early = None if second_solver is not None else answered  # which may make it unknown
+        report = _report(found.name, spec, system, decision, rules, changed, oracle, trial, early)
     if second_solver is not None:
         with clock.step("second opinion"):
             report = reviewed(report, system, decision, second_solver, clock.left)
@@ -321,9 +320,12 @@ def _works_at_all(target: Target, source: Source, oracle: DomainOracle) -> None:
 
 def _report(
     name: str, spec: Spec, system: System, decision: Decision, rules: Rules, changed: list[str],
-    oracle: DomainOracle, trial: Trial | None,
+    oracle: DomainOracle, trial: Trial | None, answered: Answered | None,
 ) -> Report:
-    """The decision in the user's words. An example that fails to do what was claimed makes it unknown."""
+    """The decision in the user's words. An example that fails to do what was claimed makes it unknown.
+
+    `answered` is called once the two examples of the report have done it, before more are tried.
+    """
     inside, outside = decision.inside, decision.outside
     verdict = Verdict(decision.verdict)
     exact = verdict is not Verdict.UNKNOWN and decision.exact
@@ -334,26 +336,15 @@ def _report(
     if trial is not None:
         inside = inside if inside is None or trial.confirms(inside, True) else None
         outside = outside if outside is None or trial.confirms(outside, False) else None
-        if verdict is not Verdict.UNKNOWN and not trial.mistakes:
-            trial.sample(accepts, facts)
-            trial.ends()
-    witnesses = Witnesses(spec, decision, outside, oracle, trial)
-    told = findings.findings(
-        system, decision, rules, changed, lambda parts: simplify(oracle.judge, domain, parts), witnesses.show
-    )
-    mistakes = tuple(trial.mistakes) if trial else ()
-    if mistakes:
-        verdict, accepts = Verdict.UNKNOWN, replace(accepts, formula=True, exact=False, sure=False)
-        facts = {name: _declared(domain, name) for name in domain.symbols}
     refined = verdict is Verdict.REFINED
     imposing = imposed(oracle.judge, domain, decision.accepted, decision.residual) if refined else ()
-    return Report(
+    report = Report(
         name,
         write_spec(spec),
         verdict,
         accepts,
-        {n: f for n, f in facts.items() if n in decision.facts or not (is_dim(n) or is_relation(n))},
-        (*mistakes, *told, *(trial.remarks if trial else ())),
+        _worth_telling(decision, facts),
+        (),
         Later(lambda: findings.shapes(system)),
         findings.outputs(system),
         findings.branches(system),
@@ -363,6 +354,29 @@ def _report(
         ways=Later(lambda: findings.ways(system, inside)),
         parts=findings.parts(system, imposing),
     )
+    if answered is not None and not (trial and trial.mistakes):
+        answered(report)
+    if trial is not None and verdict is not Verdict.UNKNOWN and not trial.mistakes:
+        trial.sample(accepts, facts)
+        trial.ends()
+    witnesses = Witnesses(spec, decision, outside, oracle, trial)
+    told = findings.findings(
+        system, decision, rules, changed, lambda parts: simplify(oracle.judge, domain, parts), witnesses.show
+    )
+    mistakes = tuple(trial.mistakes) if trial else ()
+    remarks = tuple(trial.remarks) if trial else ()
+    report = replace(report, findings=(*mistakes, *told, *remarks), replayed=trial.how if trial else "")
+    if not mistakes:
+        return report
+    facts = {name: _declared(domain, name) for name in domain.symbols}
+    open_ = replace(accepts, formula=True, exact=False, sure=False)
+    return replace(
+        report, verdict=Verdict.UNKNOWN, accepts=open_, dims=_worth_telling(decision, facts), parts=()
+    )
+
+
+def _worth_telling(decision: Decision, facts: Mapping[str, Fact]) -> dict[str, Fact]:
+    return {n: f for n, f in facts.items() if n in decision.facts or not (is_dim(n) or is_relation(n))}
 
 
 def _declared(domain: Domain, name: str) -> Fact:

@@ -53,12 +53,3 @@ def test_quiet_about_what_passes(target: str, spec: str, capsys: pytest.CaptureF
     told = capsys.readouterr().out
     assert (code == 0) == (told == "")
     assert told == "" or re.fullmatch(ANSWERS[target, spec], told.removesuffix("\n"))
-
-
-def test_verbose_is_shapes_and_the_whole_explanation(capsys: pytest.CaptureFixture[str]) -> None:
-    asked = ["check", "net.py:halves", "-i", "x: [b, h]", "--no-cache"]
-    texts = []
-    for options in (["--verbose"], ["--shapes", "--explain", "full"], []):
-        main([*asked, *options])
-        texts.append(re.sub(r"[\d.]+ s:", "", capsys.readouterr().out))
-    assert texts[0] == texts[1] != texts[2]

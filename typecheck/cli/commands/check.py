@@ -229,18 +229,28 @@ class _EarlyAnswer:
 
     def __init__(self, options: argparse.Namespace) -> None:
         changed = options.quiet or options.output or options.write_baseline
-        self.wanted = options.target is not None and options.format == "text" and not changed
-        self.printed = False
+        self._wanted = options.target is not None and options.format == "text" and not changed
         self._stream, self._verbose = sys.stdout, options.verbose
+        self._printed = ""
 
     def __call__(self, report: Report) -> None:
+        if self._wanted:
+            self._printed = self._text(report)
+            put_now(f"{self._printed}\n", self._stream)
+
+    def stands(self, report: Report) -> bool:
+        """Returns whether the answer has been printed, and is that of the whole report. One that is not is
+        withdrawn.
+        """
+        if self._printed and self._printed != self._text(report):
+            put_now("More examples contradict this answer, which is withdrawn.\n\n", self._stream)
+            self._printed = ""
+        return bool(self._printed)
+
+    def _text(self, report: Report) -> str:
         from ...render.text import answer_text
 
-        if self.wanted:
-            self.printed = True
-            colour = coloured(self._stream)
-            text = answer_text(report, width=width(), colour=colour, verbose=self._verbose)
-            put_now(f"{text}\n", self._stream)
+        return answer_text(report, width=width(), colour=coloured(self._stream), verbose=self._verbose)
 
 
 @contextlib.contextmanager
@@ -296,8 +306,6 @@ def _shown(
 
     colour = options.output is None and coloured(sys.stdout)
     told = [r for r in reports if not (project and r.passes) or options.verbose or options.shapes]
-    text = details_text if early.printed else to_text
-    texts = [
-        text(r, width=width(), colour=colour, shapes=options.shapes, verbose=options.verbose) for r in told
-    ]
+    form = {"width": width(), "colour": colour, "shapes": options.shapes, "verbose": options.verbose}
+    texts = [(details_text if early.stands(r) else to_text)(r, **form) for r in told]
     return "\n".join((overview(reports, colour=colour), *texts) if project else texts)
