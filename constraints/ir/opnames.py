@@ -129,6 +129,14 @@ ATEN_ONLY = MappingProxyType(
 )
 """Operators of ATen whose arguments or results differ from Python's function of the same name."""
 
+_OF_PYTHON = MappingProxyType({inner: name for name, inner in ATEN_ONLY.items()})
+
+
+def shown_name(op: str) -> str:
+    """Returns the name of an operator as its users know it: `embedding` for `aten_embedding`."""
+    return _OF_PYTHON.get(op, op)
+
+
 class Default(NamedTuple):
     """An argument that a call may leave out: how many precede it, its name, and its value then."""
 

@@ -270,7 +270,7 @@ def test_check_asks_a_service(
     there = ["--server", str(server.client.base_url), "--no-run"]
     here = ["--no-run", "--no-cache"]
     asked = ["check", "model.py:halves", "--input", SPEC]
-    for more in ([], ["--assume", "h % 2 == 0"], ["--shapes"], ["--explain", "full"]):
+    for more in ([], ["--assume", "h % 2 == 0"], ["--shapes"], ["--verbose"]):
         code = main([*asked, *more, *here])
         expected = capsys.readouterr().out
         assert main([*asked, *more, *there]) == code

@@ -151,7 +151,7 @@ def test_nothing_runs_where_a_term_has_no_value() -> None:
 
 
 def test_text_says_it_all() -> None:
-    text = REPORT.to_text()
+    text = REPORT.to_text(verbose=True)
     parts = [
         "refined: model.py:Net runs for some", "x: float32[b, h]", "where 2 <= h", "h % 2 == 0",
         "at least 1", "always 2*k, even, 2 to 8 or at least 12 (not exact)",

@@ -42,7 +42,7 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_finding_takes_three_lines(spec: str) -> None:
     report = check("net.py:Net", spec, repairs=True)
     (finding,) = report.findings
-    (told, *_), *rest = [part.splitlines() for part in details_text(report).split("\n\n")], None
+    told = details_text(report).split("\n\n")[0].splitlines()
     assert told[0].startswith(f"{finding.code}: {finding.message}") and len(told) == 3
     assert "net.py:10" in told[1] and "self.fc(self.pool(x).flatten(1))" in told[1]
     assert "refused at" in told[2]

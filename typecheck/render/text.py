@@ -160,7 +160,7 @@ def _condition(page: _Page, report: ReportData) -> Iterator[str]:
     if not told:
         return
     lines = {place(link.origin) for part in report.parts for link in part.imposed}
-    if len(lines) > 1 or page.verbose:  # of one line the finding tells
+    if (len(lines) > 1 and len(report.parts) > 1) or page.verbose:  # of one line the finding tells
         for part in report.parts:
             where = ", ".join(dict.fromkeys(_imposing(link) for link in part.imposed))
             refused = f"; refused at {sizes(part.refused)}" if part.refused and page.verbose else ""

@@ -13,7 +13,7 @@ from ...constraints.contents.requirements.indices import SAME_DATA
 from ...constraints.engine.generate import resolved
 from ...constraints.engine.ruleset import RULE_DEFECT, Rules
 from ...constraints.ir.language import Dyn, Note, Number, Slice, Tensor, Value
-from ...constraints.ir.opnames import is_in_place
+from ...constraints.ir.opnames import is_in_place, shown_name
 from ...constraints.ir.program import Argument, Node, Origin, Program, Ref, parts_of, refs
 from ...constraints.ir.system import Path, System
 from ...constraints.terms.formula import Formula, all_of, any_of, conjuncts, free_symbols, holds
@@ -241,7 +241,7 @@ def _revealed(system: System) -> Iterator[Finding]:
 def _op(system: System, requirement: Requirement) -> str:
     if requirement.constraint is None:
         return "raise"
-    return system.paths[requirement.path].program.nodes[requirement.node].op
+    return shown_name(system.paths[requirement.path].program.nodes[requirement.node].op)
 
 
 def _shown(system: System, requirement: Requirement) -> int | None:
@@ -278,7 +278,7 @@ class _Explained:
             else:
                 node = path.program.nodes[step.node]
                 place = step.node if shown else None
-                links.append(Link(node.op, result, node.origin, place, step.passed, step.axes))
+                links.append(Link(shown_name(node.op), result, node.origin, place, step.passed, step.axes))
         return tuple(links)
 
 
@@ -368,7 +368,11 @@ def shapes(system: System) -> tuple[Shape, ...]:
     flow = _ValueOrigins(path)
     return tuple(
         Shape(
-            index, node.op, tuple([flow.text(r) for r in node.results]), node.origin, flow.operands(node.refs)
+            index,
+            shown_name(node.op),
+            tuple([flow.text(r) for r in node.results]),
+            node.origin,
+            flow.operands(node.refs),
         )
         for index, node in enumerate(path.program.nodes)
         if node.results

@@ -46,7 +46,7 @@ def test_marks_stand_below_wide_characters() -> None:
 
 
 def test_the_real_excerpt() -> None:
-    text = report("refined").to_text()
+    text = report("refined").to_text(verbose=True)
     assert "| return x.view(x.shape[0], 2, x.shape[1] // 2, 8)" in text
     marks = re.search(r"\n +\| {8}(\^+)\n", text)
     assert marks and len(marks[1]) == len("x.view(x.shape[0], 2, x.shape[1] // 2, 8)"), text
@@ -61,7 +61,7 @@ def test_no_line_but_a_shape_or_a_place_is_wider(width: int) -> None:
 
 
 def test_steps_stand_in_columns() -> None:
-    lines = report("refuted").to_text(width=140).splitlines()
+    lines = report("refuted").to_text(width=140, verbose=True).splitlines()
     steps = [line for line in lines if re.match(r" +(= after|then ) ", line)]
     assert steps
     assert len({line.index("float32[") for line in steps}) == 1
@@ -76,18 +76,16 @@ def test_what_is_suppressed_is_counted_only() -> None:
     assert "2 findings suppressed" in text
 
 
-def test_an_explanation_is_short_or_full() -> None:
+def test_a_finding_is_told_in_short_or_in_full() -> None:
     link = Link("relu", "float32[b, 6]", Origin("m.py", 2, code="y = x.relu()"), passed=True)
     made = replace(link, op="linear", passed=False, origin=Origin("m.py", 1, code="x = self.fc(x)"))
     part = ConditionPart("h % 2 == 0", (made,), {"h": 3})
     told = Finding(Code.CONDITION, "told", Severity.WARNING, chain=(made, link))
     refined = replace(report("refined"), findings=(told,), parts=(part,))
-    short, full = to_text(refined), to_text(refined, full=True)
-    assert "after linear  float32[b, 6]  m.py:1  x = self.fc(x)" in short
-    assert "(1 more: --explain full)" in short
-    assert "relu" not in short
-    assert "then  relu    float32[b, 6]  m.py:2  y = x.relu()" in full
-    assert "more" not in full
+    short, full = to_text(refined), to_text(refined, verbose=True)
+    assert "linear" not in short
+    assert "after linear  float32[b, 6]  m.py:1  x = self.fc(x)" in full
+    assert "(1 call that passes the sizes on)" in full and "relu" not in full
     assert "h % 2 == 0: imposed by m.py:1; refused at h=3" in full
 
 
@@ -96,6 +94,8 @@ def test_repairs_are_told_in_their_order() -> None:
     first = Repair("change 500 to 512", origin, "500", "512")
     repairs = (first, Repair("declare x: float32[b, 500]", Origin()))
     told = Finding(Code.CONDITION, "told", Severity.WARNING, repairs=repairs)
-    text = to_text(replace(report("proved"), findings=(told,)))
+    short = to_text(replace(report("proved"), findings=(told,)))
+    assert "repair: change 500 to 512 at m.py:7\n" in short and "declare x" not in short
+    text = to_text(replace(report("proved"), findings=(told,)), verbose=True)
     assert "= repair change 500 to 512 at m.py:7\n" in text
     assert "= or declare x: float32[b, 500]\n" in text
