@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .checking.releases import ReleaseError
     from .dim_specs.dynamic_shapes import DynamicShapes, GivenUp
     from .exporting.export import Exported, ExportError, export
+    from .exporting.samples import sample_shapes
     from .facade import Report
     from .gradual.branching import BranchOn, OpenBranch, branches, eliminate
     from .gradual.migrating import Migration, Migrations, infer_symbolic, migrate
@@ -47,6 +48,7 @@ _HOMES = {
     ".targets.target_error": "TargetError",
     ".dim_specs.dynamic_shapes": "DynamicShapes GivenUp",
     ".exporting.export": "Exported ExportError export",
+    ".exporting.samples": "sample_shapes",
     ".facade": "Report",
     ".gradual.branching": "BranchOn OpenBranch branches eliminate",
     ".gradual.migrating": "Migration Migrations infer_symbolic migrate",
@@ -101,6 +103,7 @@ __all__ = [
     "parse_spec",
     "refine",
     "reveal_shape",
+    "sample_shapes",
 ]
 
 
