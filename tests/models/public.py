@@ -577,7 +577,7 @@ PUBLIC = (
         "https://github.com/thecharm/Mega/issues/18",
         "none is told; the last batch is what is left",
         Captions, "pictures: [n, 12]", "pictures.view(-1, 10, self.features)",
-        "exclude other inputs: assume n % 10 == 0",
+        "declare n % 10 == 0",
         "better",
     ),
     Reported(

@@ -67,6 +67,20 @@ class Rebuilt:
 
 
 @dataclass(frozen=True, slots=True)
+class Constructed:
+    """A module of a class of the user's, built by the same call with another argument."""
+
+    module: str
+    parameter: str
+    value: int
+    arguments: tuple[Any, ...]
+    keywords: tuple[tuple[str, Any], ...]
+    """The arguments of the call, with the other one among them."""
+    likewise: tuple[str, ...] = ()
+    """Other modules built by the same call."""
+
+
+@dataclass(frozen=True, slots=True)
 class Assigned:
     """Another value of a module's attribute."""
 
@@ -110,7 +124,7 @@ class Rewritten:
     open: tuple[OpenNumber, ...] = ()
 
 
-Edit: TypeAlias = "Rebuilt | Assigned | Projected | Resized | Rewritten"
+Edit: TypeAlias = "Rebuilt | Constructed | Assigned | Projected | Resized | Rewritten"
 
 
 class CannotApply(Exception):
@@ -130,6 +144,12 @@ def applied(target: Any, edit: Edit, given: Mapping[str, Any] | None = None) -> 
             with contextlib.ExitStack() as replaced:
                 for path in (module, *likewise):
                     new = _rebuilt(_module(target, path), parameter, value, values)
+                    replaced.enter_context(_replaced(target, path, new))
+                yield
+        case Constructed(module, _, _, arguments, keywords, likewise):
+            with contextlib.ExitStack() as replaced:
+                for path in (module, *likewise):
+                    new = _constructed(_module(target, path), arguments, dict(keywords))
                     replaced.enter_context(_replaced(target, path, new))
                 yield
         case Assigned(module, attribute, value):
@@ -194,7 +214,7 @@ def opened(target: Any, edit: Edit) -> tuple[tuple[OpenNumber, ...], dict[str, T
             sizes[axis] = sym(number.name)
             dtype = dtype_name(old_tensor.dtype)
             return (number,), {_weight(name): Tensor(tuple(sizes), dtype)}
-        case Rebuilt() | Resized() | Projected():
+        case Rebuilt() | Constructed() | Resized() | Projected():
             return (), {}
         case Assigned(_, _, value):
             return tuple(_opens(value)), {}
@@ -209,7 +229,7 @@ def closed(edit: Edit, values: Mapping[str, int]) -> Edit:
             for name, value in values.items():
                 text = text.replace(name, str(value))
             return replace(edit, text=text, open=())
-        case Projected():
+        case Projected() | Constructed():
             return edit
         case _:
             return replace(edit, value=_filled(edit.value, values))
@@ -305,6 +325,23 @@ def _built(module: nn.Module, parameter: str, value: Any, device: str) -> nn.Mod
         raise CannotApply(str(error)) from error
     dtype = next((p.dtype for p in module.parameters() if p.dtype.is_floating_point), None)
     return new.to(dtype=dtype).train(module.training)
+
+
+MAX_WEIGHTS: Final = 50_000_000
+"""The most elements of the weights of a module that is constructed anew."""
+
+
+def _constructed(module: nn.Module, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> nn.Module:
+    """Returns another module of the same class. Its buffers are real, since they may hold indices."""
+    if sum(p.numel() for p in module.parameters()) > MAX_WEIGHTS:
+        raise CannotApply("it is large")
+    try:
+        with torch.random.fork_rng(devices=[]), _device(module):
+            new = type(module)(*arguments, **keywords)
+    except Exception as error:  # a constructor of the user's may raise anything
+        raise CannotApply(str(error)) from error
+    dtype = next((p.dtype for p in module.parameters() if p.dtype.is_floating_point), None)
+    return new.to(dtype=dtype).train(module.training).requires_grad_(False)
 
 
 def _rebuilt(module: nn.Module, parameter: str, value: Any, given: Mapping[str, Any]) -> nn.Module:

@@ -109,6 +109,10 @@ def _checked(
                 progress=progress, device=device,
             )  # fmt: skip
         report = replace(report, training=difference(report, trained.report))
+    if found.target.kind == "python" and is_module(found.target.value):
+        from ..repairs.constructors import with_constructors
+
+        report = with_constructors(report, found.target.value)
     if not repairs or found.target.kind != "python" or device is not None:  # repairs are tried here
         return report
     from ..repairs import repaired

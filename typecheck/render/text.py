@@ -411,13 +411,17 @@ def _facts(finding: Finding) -> Iterator[tuple[str, str]]:
     if finding.witness is not None:
         raised = f": {finding.evidence.splitlines()[0]}" if finding.evidence else ""
         yield "refused at", f"{sizes(finding.witness)}{raised}"
+    if finding.built is not None:
+        yield "built", f"{finding.built.code} ({place(finding.built)})"
     for index, repair in enumerate(finding.repairs):
         yield "repair" if index == 0 else "or", repair_text(repair)
 
 
 def repair_text(repair: Repair) -> str:
     """`change 400 to 256 (in_features of fc1) at model.py:14`."""
-    return f"{repair.message} at {place(repair.origin)}" if repair.origin.file else repair.message
+    where = f" at {place(repair.origin)}" if repair.origin.file else ""
+    unsafe = "" if repair.safe else " (changes the meaning)"
+    return "; ".join((f"{repair.message}{where}{unsafe}", *repair.outputs))
 
 
 def place(origin: Origin) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, Final
 
@@ -38,6 +38,8 @@ class RankedChange:
     edit: Edit
     origin: Origin
     """The call that it is tried for."""
+    is_axis: bool = False
+    """Whether it is another axis, of which 1 is as good as any."""
 
     @property
     def place(self) -> object:
@@ -68,6 +70,13 @@ _AXES: Final = frozenset(
     """.split()
 )
 """Operators whose literals are axes."""
+_ALONG: Final = frozenset("cat concat stack".split())
+"""Operators that join tensors along an axis."""
+_MATMULS: Final = frozenset("linear matmul mm bmm addmm baddbmm mv".split())
+"""Operators that need sizes of their operands to be equal: an operand that fits once its axes are flattened
+or swapped was meant to be so.
+"""
+_FITTING: Final = (".flatten(1)", ".transpose(-2, -1)")
 _WRAPPERS: Final = (
     ".flatten(1)", ".transpose(-2, -1)", ".transpose(1, 2)", ".unsqueeze(-1)", ".unsqueeze(1)",
     "[:, None, None, :]", ".squeeze(-1)", ".squeeze(1)", ".permute(0, 3, 1, 2)", ".permute(0, 2, 3, 1)",
@@ -87,7 +96,7 @@ class Changes:
         self.call = expressions.at(self.text, link.origin) if self.text else None
         self.owner_path = self._owner(link.origin.module)
         self.owner = module_at(target, self.owner_path)
-        self.path = self._called() or link.origin.module
+        self.path = self._within(self._called(), link.origin.module)
         self.module = module_at(target, self.path) if self.path else None
 
     def _owner(self, path: str) -> str:
@@ -103,6 +112,11 @@ class Changes:
         name = expressions.path_of(self.call) if self.call is not None else ""
         path = self._path(name)
         return path if name and module_at(self.target, path) is not None else ""
+
+    @staticmethod
+    def _within(called: str, refused: str) -> str:
+        """The path of the module that refuses, of which the line calls one around it by name."""
+        return refused if called and refused.startswith(f"{called}.") else called or refused
 
     def _path(self, name: str) -> str:
         """Returns the path of `self.name` from the target."""
@@ -131,8 +145,8 @@ class Changes:
                         for stride in (1, 2):
                             yield self._candidate(2, Projected(path, (fed, out), axes, stride))
 
-    def _candidate(self, rank: int, edit: Edit) -> RankedChange:
-        return RankedChange(rank, edit, self.origin)
+    def _candidate(self, rank: int, edit: Edit, is_axis: bool = False) -> RankedChange:
+        return RankedChange(rank, edit, self.origin, is_axis)
 
     # ---- the module's arguments
 
@@ -147,8 +161,7 @@ class Changes:
         for name, value in given.items():
             now = number(value)
             if isinstance(value, bool) and name in ("batch_first", "bidirectional", "ceil_mode"):
-                late = self.later if name == "ceil_mode" else 0
-                yield 0 if name == "batch_first" else 3 + late, name, not value
+                yield 3 if name == "bidirectional" else 0, name, not value
             elif name in SIZES and now is not None:
                 rank = 4 if name not in _FED else 6 if self.distance else 1
                 yield rank + self.distance, name, OpenNumber.nth(0, now)
@@ -180,10 +193,15 @@ class Changes:
             for equation in _permuted(value) if "->" in value else ():
                 yield self._literal(text, literal, equation, self.later)
         elif isinstance(value, int):
+            if self.op in _ALONG:
+                for axis in (1, -1, 2, -2, 0):  # the first is that of the batch
+                    if axis != value:
+                        yield self._literal(text, literal, axis, 0 if axis else 2, True)
+                return
             if self.op in _AXES or isinstance(call, ast.Subscript):
                 for axis in (-1, 0, 1, 2, 3, -2):
                     if axis != value:
-                        yield self._literal(text, literal, axis, 3 + self.later)
+                        yield self._literal(text, literal, axis, 3 + self.later, self.op in _AXES)
                 return
             if value > 0:
                 yield self._literal(text, literal, OpenNumber.nth(0, value), self._rank_of_size)
@@ -206,12 +224,14 @@ class Changes:
     def _rank_of_size(self) -> int:
         return 4 + self.distance if self.distance else 1
 
-    def _literal(self, text: Text, literal: Literal, value: Any, rank: int) -> RankedChange:
+    def _literal(
+        self, text: Text, literal: Literal, value: Any, rank: int, is_axis: bool = False
+    ) -> RankedChange:
         if literal.attribute:
-            return self._candidate(rank, Assigned(self.owner_path, literal.attribute, value))
+            return self._candidate(rank, Assigned(self.owner_path, literal.attribute, value), is_axis)
         if isinstance(value, OpenNumber):
             return self._rewritten(text, literal.node, value.name, rank, (value,))
-        return self._rewritten(text, literal.node, repr(value), rank)
+        return replace(self._rewritten(text, literal.node, repr(value), rank), is_axis=is_axis)
 
     def _joint(self, text: Text, call: ast.expr) -> Iterator[RankedChange]:
         """Returns one change that leaves all literals of a call open that are sizes."""
@@ -265,6 +285,9 @@ class Changes:
                     yield self._rewritten(text, call, f"{receiver}.squeeze({axis})", 1)
             elif name == "squeeze" and rest.endswith("(0)"):  # the batch, where there is one sample
                 yield self._rewritten(text, call, receiver, 1)
+        if self.op in _ALONG and isinstance(call, ast.Call) and len(call.args) == 1 and not call.keywords:
+            for axis in (1, -1):
+                yield self._rewritten(text, call, f"{text.of(call)[:-1].rstrip(', ')}, dim={axis})", 0)
         if self.distance == 0 or self.op in ("expand", "getitem"):
             for operand in expressions.operands(call):
                 yield from self._wrapped(text, call, operand)
@@ -280,7 +303,8 @@ class Changes:
             changed = f"{text.text[start:a]}{inner}.transpose(1, 2){text.text[b:stop]}.transpose(1, 2)"
             yield self._rewritten(text, call, changed, 2)
         for how in _WRAPPERS:
-            yield self._rewritten(text, operand, inner + how, 2)
+            fits = self.op in _MATMULS and how in _FITTING
+            yield self._rewritten(text, operand, inner + how, 0 if fits else 2)
 
     def _resized(self, text: Text, call: ast.expr) -> Iterator[RankedChange]:
         """A map that is resized to that of another operand, where two have to agree."""

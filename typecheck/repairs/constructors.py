@@ -5,27 +5,129 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
+from ...constraints.ir.program import Origin
 from ...tracer.host.interpreter import signature
-from .expressions import Text, arguments, read
+from ...tracer.patches.edits import Constructed, Edit, Rebuilt, module_at
+from ..facade import Report
+from ..report.codes import Severity
+from .expressions import Text, arguments, function_around, number_of, read
 
 
-def built_at(target: Any, path: str) -> tuple[Text, ast.Call] | None:
+@dataclass(frozen=True, slots=True)
+class Built:
+    """The call in the user's source that built a module."""
+
+    text: Text
+    call: ast.Call
+    owner: str
+    """The path of the module in whose constructor the call stands."""
+
+
+def built_at(target: Any, path: str) -> Built | None:
     """The call in the user's source that built the module at a path: `self.fc = nn.Linear(400, 10)`.
 
     Within a `Sequential` or a list it is the member of that place.
     """
     steps = path.split(".")
     for cut in range(len(steps) - 1, -1, -1):
-        owner = target.get_submodule(".".join(steps[:cut]))
-        if (found := assigned_at(owner, steps[cut])) is not None:
+        owner = ".".join(steps[:cut])
+        if (found := assigned_at(target.get_submodule(owner), steps[cut])) is not None:
             text, assigned = found
             value: ast.expr | None = assigned
             for step in steps[cut + 1 :]:
                 value = _member(value, step)
-            return (text, value) if isinstance(value, ast.Call) else None
+            return Built(text, value, owner) if isinstance(value, ast.Call) else None
     return None
+
+
+def numbers_at(target: Any, path: str) -> Origin | None:
+    """Returns the line of the call that gave numbers to the constructor of a module: the call that built it,
+    or, if that hands on parameters of the constructor around it, the call of that constructor.
+    """
+    origin = None
+    while path and (built := built_at(target, path)) is not None:
+        origin = built.text.origin(built.text.span(built.call), Origin(module=path))
+        names = {node.id for node in ast.walk(built.call) if isinstance(node, ast.Name)}
+        if not names & {*_handed_on(built)}:
+            break
+        path = built.owner
+    return origin
+
+
+def with_constructors(report: Report, target: Any) -> Report:
+    """Returns the report, with the line at which the module of each error was built."""
+    found = [
+        replace(f, built=numbers_at(target, f.origin.module))
+        if f.origin.module and f.severity is Severity.ERROR and module_at(target, f.origin.module) else f
+        for f in report.findings
+    ]  # fmt: skip
+    return replace(report, findings=tuple(found))
+
+
+def _handed_on(built: Built) -> list[str]:
+    """Returns the parameters of the constructor around a call that it does not assign anew."""
+    function = function_around(built.text, built.call)
+    if function is None or function.name != "__init__":
+        return []
+    parameters = [a.arg for a in (*function.args.args[1:], *function.args.kwonlyargs)]
+    stored = {n.id for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    return [name for name in parameters if name not in stored]
+
+
+def where_numbers_stand(target: Any, edit: Edit) -> Edit:
+    """Returns the change of a constructor's argument as one of the call in which its number stands: if a
+    class of the user's hands a parameter of its constructor on, that is the call of the class.
+    """
+    if not isinstance(edit, Rebuilt) or type(edit.value) is not int:
+        return edit
+    path, name = edit.module, edit.parameter
+    while (built := built_at(target, path)) is not None:
+        module = module_at(target, path)
+        assert module is not None
+        node = argument(built.call, type(module), name)
+        if isinstance(node, ast.Name) and node.id in _handed_on(built) and built.owner:
+            path, name = built.owner, node.id
+            continue
+        if path == edit.module or not (node is None or number_of(node) is not None):
+            return edit
+        given = _literals(built.call, type(module), name, edit.value)
+        same = _built_by(target, path, built)
+        return edit if given is None else Constructed(path, name, edit.value, *given, same)
+    return edit
+
+
+def _literals(
+    call: ast.Call, kind: type, name: str, value: int
+) -> tuple[tuple[Any, ...], tuple[tuple[str, Any], ...]] | None:
+    """Returns the arguments of a call with another value of one parameter; None if some are no literals."""
+    replaced = argument(call, kind, name)
+    new: list[Any] = []
+    for node in (*call.args, *(k.value for k in call.keywords)):
+        try:
+            number = number_of(node)
+            new.append(value if node is replaced else ast.literal_eval(node) if number is None else number)
+        except (ValueError, TypeError, SyntaxError):
+            return None
+    if any(k.arg is None for k in call.keywords):
+        return None
+    count = len(call.args)
+    named = {str(k.arg): v for k, v in zip(call.keywords, new[count:], strict=True)}
+    return tuple(new[:count]), tuple((named if replaced else named | {name: value}).items())
+
+
+def _built_by(target: Any, path: str, built: Built) -> tuple[str, ...]:
+    """Returns the paths of the other modules that the same call has built."""
+    kind = type(module_at(target, path))
+    found = []
+    for other, module in target.named_modules():
+        if other and other != path and type(module) is kind:
+            its = built_at(target, other)
+            if its is not None and its.call is built.call:
+                found.append(other)
+    return tuple(found)
 
 
 def assigned_at(owner: Any, name: str) -> tuple[Text, ast.expr] | None:

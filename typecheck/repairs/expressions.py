@@ -143,8 +143,8 @@ def literals(text: Text, node: ast.expr, module: Any) -> Iterator[Literal]:
                 parts = [*(p for p in (lower, upper) if p is not None), *parts]
             case ast.Constant(value=int() | str() as value) if not isinstance(value, bool):
                 yield Literal(part, value)
-            case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() as value)):
-                yield Literal(part, -value)
+            case ast.UnaryOp() | ast.BinOp() if (number := number_of(part)) is not None:
+                yield Literal(part, number)
             case ast.Attribute(value=ast.Name(id="self"), attr=name):
                 held: Any = vars(module).get(name) if module is not None else None
                 if isinstance(held, int | str | tuple | list) and not isinstance(held, bool):
@@ -152,6 +152,21 @@ def literals(text: Text, node: ast.expr, module: Any) -> Iterator[Literal]:
             case ast.Name(id=name):
                 if (found := _assigned(text, node, name)) is not None:
                     yield found
+
+
+def number_of(node: ast.expr) -> int | None:
+    """Returns the value of an expression of integers, their sums, differences and products alone."""
+    match node:
+        case ast.Constant(value=int() as value) if not isinstance(value, bool):
+            return value
+        case ast.UnaryOp(op=ast.USub(), operand=inner):
+            return None if (number := number_of(inner)) is None else -number
+        case ast.BinOp(left=left, op=ast.Add() | ast.Sub() | ast.Mult() as op, right=right):
+            a, b = number_of(left), number_of(right)
+            if a is None or b is None:
+                return None
+            return a + b if isinstance(op, ast.Add) else a - b if isinstance(op, ast.Sub) else a * b
+    return None
 
 
 def _assigned(text: Text, node: ast.expr, name: str) -> Literal | None:

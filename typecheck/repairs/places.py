@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -24,8 +25,10 @@ def places(finding: Finding, report: Report) -> list[Link]:
         shapes = [s for s in report.shapes if s.origin.function == finding.origin.function]
         near += [Link(s.op, ", ".join(s.results), s.origin) for s in reversed(shapes)]
     near[:0] = _assigned(finding.origin)
-    found = {link.origin: link for link in reversed((here, *finding.conflict, *near))}
-    return [*reversed(found.values())][:MAX_PLACES]
+    found: dict[Origin, Link] = {}
+    for link in (here, *finding.conflict, *near):
+        found.setdefault(link.origin, link)
+    return [*found.values()][:MAX_PLACES]
 
 
 def _assigned(origin: Origin) -> list[Link]:
@@ -58,6 +61,17 @@ def calls(system: System, finding: Finding) -> Iterator[tuple[Node, Path]]:
         for node in path.program.nodes:
             if node.op == finding.op and line(node.origin) == line(finding.origin):
                 yield node, path
+
+
+def leaves_most(condition: str) -> bool:
+    """Returns whether the condition consists of multiples, least sizes and unequal sizes alone."""
+    asked = re.compile(r"\w+ % \d+ == \d+|\d+ <= \w+|\w+ != \d+")
+    return all(asked.fullmatch(part) for part in condition.split(" and "))
+
+
+def call(origin: Origin) -> tuple[str, int, int, int]:
+    """Returns the call at an origin, whatever module makes it."""
+    return origin.file, origin.line, origin.start, origin.stop
 
 
 def line(origin: Origin) -> tuple[str, int]:

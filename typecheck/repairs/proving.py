@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
 from typing import Any, Final
 
 from ...constraints.engine.ruleset import Rules
@@ -11,18 +13,35 @@ from ...constraints.ir.language import tensors
 from ...constraints.ir.program import Node
 from ...constraints.ir.spec import Spec
 from ...constraints.ir.system import Path, System
-from ...constraints.terms.formula import all_of, implies, negate
-from ...solver.decide import Decision, DomainOracle, decide, requirements
+from ...constraints.terms.dims import Dim, evaluate
+from ...constraints.terms.formula import all_of, eq, implies, negate
+from ...solver.decide import Decision, DomainOracle, Requirement, decide, requirements
 from ...solver.tactics.judge import Budget, Judge
 from ...tracer.patches.edits import CannotApply, Edit, applied
 from ...tracer.recording.binding import NotCallable
 from ...tracer.recording.record import record
 from ..replay.replay import Ran, Replayer
 from ..report.findings import outputs
-from ..report.report import Finding
-from .places import calls, line
+from ..report.report import Finding, Output
+from .places import calls, leaves_most, line
 
 MAX_PATHS: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Proved:
+    """A change that removes a finding and causes no other, by proof and by runs at examples."""
+
+    left: int
+    """The number of lines that refuse something still."""
+    length: int
+    """The length of the outputs' text: of two similar changes, the one with simpler results is likelier."""
+    outputs: tuple[str, ...]
+    """The outputs that it gives other shapes."""
+    strange: int
+    """The number of outputs that it gives another rank, or another first size, which is that of a batch."""
+    keeps: bool
+    """Whether the outputs have the same shapes for all inputs that were accepted before."""
 
 
 class Prover:
@@ -51,13 +70,8 @@ class Prover:
         gave_up = any(path.end.how == "gave-up" for path in system.paths)
         return None if system.incomplete or gave_up else system
 
-    def gone(self, edit: Edit, finding: Finding, until: float) -> int | None:
-        """Returns a number if the change removes the finding and causes no other, by proof and by runs at
-        examples; else None.
-
-        The number is the length of the outputs' text: of two similar changes, the one with simpler results is
-        likelier.
-        """
+    def gone(self, edit: Edit, finding: Finding, until: float) -> Proved | None:
+        """Returns what is proved of a change that removes the finding; else None."""
         try:
             with applied(self.target, edit):
                 system = self.recorded(self.target, self.spec, until)
@@ -68,9 +82,55 @@ class Prover:
                 decision = decide(system, left(until))
                 if not self._better(decision, finding) or not self._runs(decision):
                     return None
-                return sum(len(output.value.text) for output in outputs(system))
+                return self._proved(system, decision)
         except CannotApply:
             return None
+
+    def removed_by(self, spec: Spec, finding: Finding, until: float) -> bool:
+        """Returns whether the finding is gone, and no other there, with another spec."""
+        system = self.recorded(self.target, spec, until)
+        decision = None if system is None else decide(system, left(until))
+        if decision is None or decision.verdict == "unknown":
+            return False
+        if not all(self._remains(requirement, finding) for requirement in decision.residual):
+            return False
+        if decision.verdict == "refuted":
+            return _failing(decision) < _failing(self.before)
+        runs = decision.inside and Replayer(self.target, spec).run(decision.inside, True)
+        return isinstance(runs, Ran)
+
+    def _proved(self, system: System, decision: Decision) -> Proved | None:
+        now = outputs(system)
+        if not now and outputs(self.system):
+            return None
+        left = {line(r.origin) for r in decision.residual}
+        changed = self._changed(outputs(self.system), now)
+        keeps = not changed or self.before.verdict == "refuted"
+        length = sum(len(output.value.text) for output in now)
+        return Proved(len(left), length, changed, _strange(outputs(self.system), now), keeps)
+
+    def _changed(self, before: Sequence[Output], now: Sequence[Output]) -> tuple[str, ...]:
+        """Returns the outputs whose shapes differ for inputs that were accepted before, or, where none were,
+        that are written in another way.
+        """
+        if [o.name for o in before] != [o.name for o in now]:
+            return (f"{_texts(before)} -> {_texts(now)}",) if before else ()
+        return tuple(
+            f"{new.name}: {old.value} -> {new.value}"
+            for old, new in zip(before, now, strict=True)
+            if old.value.text not in ("?", new.value.text) and not self._alike(old, new)
+        )
+
+    def _alike(self, old: Output, new: Output) -> bool:
+        """Returns whether two outputs are equal for all inputs that were accepted before."""
+        was, now = old.value, new.value
+        if self.before.verdict == "refuted" or was.dims is None or now.dims is None:
+            return False
+        if was.dtype != now.dtype or len(was.dims) != len(now.dims):
+            return False
+        same = all_of(map(eq, was.dims, now.dims))
+        given = (*self.spec.domain.assumptions, self.before.accepted)
+        return Judge(Budget(1.0)).follows(same, given)
 
     def _may_work(self, system: System, finding: Finding, until: float) -> bool:
         """Returns whether all requirements are at lines that had some before, or always hold. This is found
@@ -78,29 +138,54 @@ class Prover:
         """
         judge = Judge(left(until))
         asked = requirements(system, judge)
-        others, given = self.lines - {line(finding.origin)}, self.spec.domain.assumptions
+        given = self.spec.domain.assumptions
         return asked is not None and all(
-            line(r.origin) in others or judge.follows(r.needs, given) for r in asked
+            self._remains(r, finding) or judge.follows(r.needs, given) for r in asked
         )
+
+    def _remains(self, requirement: Requirement, finding: Finding) -> bool:
+        """Returns whether a requirement of the changed program is no matter of the finding: one at another
+        line that had some before, or a least size where the finding asks for more than such.
+        """
+        if line(requirement.origin) != line(finding.origin):
+            return line(requirement.origin) in self.lines
+        return leaves_most(str(requirement.needs)) and not leaves_most(finding.condition)
 
     def _outgrows(self, system: System, finding: Finding) -> bool:
         """Returns whether an elementwise call of this line gives more dimensions than any of its operands has
-        now.
+        now, or a tensor that is larger than all of its operands.
 
         Such a change only makes everything broadcast with everything, and does not count as a repair.
         """
-        if finding.op not in _ELEMENTWISE:
+        if finding.op not in ELEMENTWISE:
             return False
-        before = [r for node, path in calls(self.system, finding) for r in _ranks(path, node, False)]
-        after = [r for node, path in calls(system, finding) for r in _ranks(path, node, True)]
-        return max(after, default=0) > max(before, default=0)
+        before = [len(s) for node, path in calls(self.system, finding) for s in _shapes(path, node, False)]
+        after = [len(s) for node, path in calls(system, finding) for s in _shapes(path, node, True)]
+        if max(after, default=0) > max(before, default=0):
+            return True
+        return any(self._is_outer(path, node) for node, path in calls(system, finding))
+
+    def _is_outer(self, path: Path, node: Node) -> bool:
+        """Returns whether a call gives a tensor larger than all of its operands, at the sizes that are
+        refused now.
+        """
+        given = [*_shapes(path, node, False)]
+        results = [shape for shape in _shapes(path, node, True) if shape not in given]
+        if not results or self.fails_at is None:
+            return False
+        try:
+            large = max(prod(evaluate(d, self.fails_at) for d in shape) for shape in given)
+            return any(prod(evaluate(d, self.fails_at) for d in shape) > large for shape in results)
+        except (KeyError, ZeroDivisionError):  # of a size that data decide
+            return False
 
     def _better(self, decision: Decision, finding: Finding) -> bool:
         """Nothing is refused at this line, nor where nothing was before, nor what was accepted before."""
         if decision.verdict == "proved":
             return True
-        now = {line(r.origin) for r in decision.residual}
-        if decision.verdict not in ("refined", "refuted") or not now <= self.lines - {line(finding.origin)}:
+        if decision.verdict not in ("refined", "refuted"):
+            return False
+        if not all(self._remains(requirement, finding) for requirement in decision.residual):
             return False
         if decision.verdict == "refuted":
             return _failing(decision) < _failing(self.before)
@@ -120,7 +205,7 @@ class Prover:
         return bool(examples) and all(isinstance(self.replayer.run(e, True), Ran) for e in examples)
 
 
-_ELEMENTWISE: Final = frozenset({"add", "sub", "mul", "div", "masked_fill", "where", "addcmul", "lerp"})
+ELEMENTWISE: Final = frozenset({"add", "sub", "mul", "div", "masked_fill", "where", "addcmul", "lerp"})
 
 
 def left(until: float) -> Budget:
@@ -133,7 +218,21 @@ def _failing(decision: Decision) -> set[tuple[str, int]]:
     return {line(r.origin) for core in decision.cores for r in core.requirements}
 
 
-def _ranks(path: Path, node: Node, results: bool) -> Iterator[int]:
-    """Returns the ranks of the results of a call, or of its operands."""
+def _shapes(path: Path, node: Node, results: bool) -> Iterator[tuple[Dim, ...]]:
+    """Returns the shapes of the results of a call, or of its operands, as far as their ranks are known."""
     ids = node.results if results else [r.id for r in node.refs]
-    yield from (t.rank for id in ids for t in tensors(path.values[id]))
+    yield from (t.shape for id in ids for t in tensors(path.values[id]))
+
+
+def _strange(before: Sequence[Output], now: Sequence[Output]) -> int:
+    """Returns the number of outputs that have another rank or another first size than before."""
+    sizes = [(old.value.dims, new.value.dims) for old, new in zip(before, now, strict=False)]
+    return sum(
+        len(was) != len(here) or was[:1] != here[:1]
+        for was, here in sizes
+        if was is not None and here is not None
+    )
+
+
+def _texts(outputs: Sequence[Output]) -> str:
+    return ", ".join(f"{output.name}: {output.value}" for output in outputs)

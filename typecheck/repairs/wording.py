@@ -8,6 +8,7 @@ from typing import Any
 from ...constraints.ir.program import Origin
 from ...tracer.patches.edits import (
     Assigned,
+    Constructed,
     Edit,
     Projected,
     Rebuilt,
@@ -18,7 +19,7 @@ from ...tracer.patches.edits import (
 )
 from ..report.report import Repair
 from .changes import number
-from .constructors import argument, assigned_at, built_at, is_number, size_in
+from .constructors import Built, argument, assigned_at, built_at, is_number, size_in
 from .expressions import read
 
 
@@ -30,6 +31,8 @@ def told(target: Any, edit: Edit, at: Origin) -> Repair:
     match edit:
         case Rebuilt():
             return _argument(target, edit)
+        case Constructed():
+            return _constructor(target, edit)
         case Assigned():
             return _attribute(module_at(target, edit.module), edit)
         case Resized():
@@ -50,10 +53,34 @@ def _argument(target: Any, edit: Rebuilt) -> Repair:
     built = built_at(target, edit.module)
     if built is None:
         return Repair(message, like, str(old), new)
-    text, call = built
-    node = argument(call, type(module), edit.parameter)
+    return _in_call(built, type(module), edit.parameter, new, what, message, like)
+
+
+def _constructor(target: Any, edit: Constructed) -> Repair:
+    built = built_at(target, edit.module)
+    assert built is not None
+    several = f" and {len(edit.likewise)} like it" if edit.likewise else ""
+    what, new = f"{edit.parameter} of {edit.module}{several}", str(edit.value)
+    return _in_call(
+        built, type(module_at(target, edit.module)), edit.parameter, new, what,
+        f"set {edit.parameter} of {edit.module} to {new}", Origin(module=edit.module),
+    )  # fmt: skip
+
+
+def _in_call(
+    built: Built, kind: type, parameter: str, new: str, what: str, message: str, like: Origin
+) -> Repair:
+    """Returns the change of an argument in the call that built a module; `message` says it where the text of
+    the argument is no number.
+    """
+    text, call = built.text, built.call
+    node = argument(call, kind, parameter)
     if node is None:
-        return Repair(f"add {edit.parameter}={new} ({edit.module})", text.origin(text.span(call), like))
+        old, origin = text.of(call), text.origin(text.span(call), like)
+        comma = ", " if call.args or call.keywords else ""
+        added = f"{old[:-1].rstrip().removesuffix(',')}{comma}{parameter}={new})"
+        found = f"add {parameter}={new} ({like.module})"
+        return Repair(found, origin) if "#" in old else Repair(found, origin, old, added)
     if is_number(node):
         origin = text.origin(text.span(node), like)
         return Repair(f"change {text.of(node)} to {new} ({what})", origin, text.of(node), new)
@@ -92,8 +119,11 @@ def _projection(target: Any, edit: Projected) -> Repair:
     built = built_at(target, edit.module)
     if built is None:
         return Repair(message, like)
-    text, call = built
-    return Repair(message, text.origin(text.span(call), like))
+    text, call = built.text, built.call
+    old, origin = text.of(call), text.origin(text.span(call), like)
+    if not old.endswith("nn.Identity()"):
+        return Repair(message, origin)
+    return Repair(message, origin, old, old.removesuffix("nn.Identity()") + new)
 
 
 def _text(edit: Rewritten, at: Origin) -> Repair:

@@ -107,6 +107,12 @@ class Repair:
     """
     old: str = ""
     new: str = ""
+    safe: bool = True
+    """False if the change may give the program another meaning: it drops data, or gives other outputs for
+    inputs for which another repair keeps them.
+    """
+    outputs: tuple[str, ...] = ()
+    """The outputs that the change gives other shapes, as `output: float32[b, 10] -> float32[b, 12]`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +141,11 @@ class Finding:
     node: int | None = None
     """The index in `Report.shapes` of the call that it is about, if that is listed there."""
     repairs: tuple[Repair, ...] = ()
-    """Changes after which it is gone, the most likely first."""
+    """Changes after which it is gone: those that keep the meaning of the program come first, and of these
+    the most likely.
+    """
+    built: Origin | None = None
+    """The line that gave numbers to the constructor of the module in which the finding is, if it is known."""
     suppressed: Literal["", "source", "project", "baseline"] = ""
     """The source of the declaration that this finding is known and not to be shown, if there is one."""
 
