@@ -47,7 +47,7 @@ def commands() -> list[str]:
 
 
 def test_the_commands_are_there() -> None:
-    assert len(commands()) == 5
+    assert len(commands()) == 8
 
 
 @pytest.mark.parametrize("line", commands())

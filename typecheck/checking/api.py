@@ -109,14 +109,12 @@ def _checked(
                 progress=progress, device=device,
             )  # fmt: skip
         report = replace(report, training=difference(report, trained.report))
-    if found.target.kind == "python" and is_module(found.target.value):
-        from ..repairs.constructors import with_constructors
-
-        report = with_constructors(report, found.target.value)
-    if not repairs or found.target.kind != "python" or device is not None:  # repairs are tried here
+    if found.target.kind != "python":
         return report
-    from ..repairs import repaired
+    from ..repairs import repaired, with_constructors
 
+    if not repairs or device is not None:  # repairs are tried here
+        return with_constructors(report, found.target.value)
     clock.progress("repair")
     rules = default_rules() if rules is None else rules
     return repaired(report, found.target.value, found.spec, found.system, rules)

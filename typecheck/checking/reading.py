@@ -37,7 +37,7 @@ class Reading:
     ) -> None:
         _listening.remove(self)
         found = {*self.opened, *_imported()}
-        self.files = tuple(sorted(filter(_is_users, found)))
+        self.files = tuple(sorted(filter(is_users, found)))
         """The user's files among the imported modules and the opened files, as far as they still exist."""
 
     @property
@@ -101,7 +101,7 @@ _NOT_USERS: Final = tuple(
 )
 
 
-def _is_users(file: str) -> bool:
+def is_users(file: str) -> bool:
     """Returns whether the file belongs to the user: not to Python, a package or anyshape, and not compiled
     code.
     """

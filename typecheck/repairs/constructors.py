@@ -6,14 +6,15 @@ import ast
 import inspect
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from ...constraints.ir.program import Origin
 from ...tracer.host.interpreter import signature
 from ...tracer.patches.edits import Constructed, Edit, Rebuilt, module_at
 from ..facade import Report
-from ..report.codes import Severity
+from ..report.codes import Code
 from .expressions import Text, arguments, function_around, number_of, read
+from .places import leaves_most
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +59,22 @@ def numbers_at(target: Any, path: str) -> Origin | None:
 
 
 def with_constructors(report: Report, target: Any) -> Report:
-    """Returns the report, with the line at which the module of each error was built."""
-    found = [
-        replace(f, built=numbers_at(target, f.origin.module))
-        if f.origin.module and f.severity is Severity.ERROR and module_at(target, f.origin.module) else f
+    """Returns the report, with the line at which the module of each finding was built that may be faulty: one
+    that refuses more than sizes that are no multiples, or too small.
+    """
+    modules = {
+        f.origin.module: module_at(target, f.origin.module)
         for f in report.findings
-    ]  # fmt: skip
-    return replace(report, findings=tuple(found))
+        if f.code in _FAULTS and not (f.condition and leaves_most(f.condition))
+    }
+    built = {path: numbers_at(target, path) for path, module in modules.items() if path and module}
+    findings = (
+        replace(f, built=built.get(f.origin.module)) if f.code in _FAULTS else f for f in report.findings
+    )
+    return replace(report, findings=tuple(findings))
+
+
+_FAULTS: Final = frozenset({Code.SHAPE_MISMATCH, Code.CONDITION, Code.RAISES})
 
 
 def _handed_on(built: Built) -> list[str]:

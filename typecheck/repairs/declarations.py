@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Final
 
 from msgspec import structs
@@ -89,23 +90,27 @@ def sizes(finding: Finding, spec: Spec) -> Formula:
     if finding.op not in ELEMENTWISE or not finding.condition or leaves_most(finding.condition):
         return True
     needs = parse_formula(finding.condition)
-    largest = [max(disjuncts(part), key=lambda one: _least(one, spec)) for part in conjuncts(needs)]
-    found = _least(all_of(largest), spec)
-    return all_of(eq(sym(name), found) for name in sorted(free_symbols(needs))) if found > 1 else True
+    largest = [
+        max(disjuncts(part), key=lambda one: next(_equal_sizes(one, spec), 0)) for part in conjuncts(needs)
+    ]
+    found = [*islice(_equal_sizes(all_of(largest), spec), 3)]
+    if len(found) == 2 and found[0] == 1:
+        del found[0]
+    if not found or found[0] == 1:
+        return True
+    return all_of(eq(sym(name), found[0]) for name in sorted(free_symbols(needs)))
 
 
 MAX_SIZE: Final = 4096
 
 
-def _least(formula: Formula, spec: Spec) -> int:
-    """Returns the least size at which a formula holds of declared inputs if all of its symbols have it; 0 if
-    there is none.
-    """
+def _equal_sizes(formula: Formula, spec: Spec) -> Iterator[int]:
+    """Yields the sizes at which a formula holds of declared inputs if all of its symbols have them."""
     names = free_symbols(formula)
     given = (a for a in spec.domain.assumptions if free_symbols(a) <= names)
     whole = all_of((formula, *given))
-    fitting = (n for n in range(1, MAX_SIZE) if _holds(whole, dict.fromkeys(names, n)))
-    return next(fitting, 0) if names <= {*spec.domain.symbols} else 0
+    if names <= {*spec.domain.symbols}:
+        yield from (n for n in range(1, MAX_SIZE) if _holds(whole, dict.fromkeys(names, n)))
 
 
 def _holds(formula: Formula, values: Mapping[str, int]) -> bool:

@@ -29,7 +29,7 @@ from ..facade import Report
 from ..report.codes import Code
 from ..report.report import Finding, Link, Repair, Verdict
 from .changes import Changes, RankedChange
-from .constructors import where_numbers_stand
+from .constructors import where_numbers_stand, with_constructors
 from .declarations import assumed, declared, redeclared, relation, sizes, widened, with_dtypes
 from .places import call, calls, leaves_most, line, places
 from .proving import Proved, Prover, left
@@ -54,6 +54,7 @@ REPAIRABLE: Final = frozenset({Code.SHAPE_MISMATCH, Code.CONDITION, Code.RAISES}
 
 def repaired(report: Report, target: Any, spec: Spec, system: System, rules: Rules) -> Report:
     """The report with repairs at those of its findings that have one."""
+    report = with_constructors(report, target)
     if not any(finding.code in REPAIRABLE for finding in report.findings):
         return report
     until = time.monotonic() + SECONDS

@@ -7,6 +7,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -24,6 +25,7 @@ from ...project.jobs import JobAnswer, answer
 from ...project.suppression import suppressed
 from ...render.formats import FORMATS, written
 from ...report.codes import SUSPICIONS
+from ...report.target_names import source_of
 from ...targets.target_error import TargetError
 from ..common import (
     BAD_INPUT,
@@ -40,6 +42,7 @@ from ..common import (
     running_for,
 )
 from ..errors import told
+from ..fixing import Fixing, fixed
 from ..terminal import coloured, put_now, width
 from .submit import add_server, awaited, client_of, packed, submitted
 
@@ -64,6 +67,16 @@ Exit codes: 0 proved, or all findings are suppressed; 1 refined or refuted; 2 ba
 def add(commands: Commands) -> None:
     parser = command(commands, "check", "find out for which declared inputs a program runs", _EPILOG)
     add_options(parser)
+    fixes = parser.add_argument_group("repairs")
+    fixes.add_argument(
+        "--fix",
+        action="store_true",
+        help="make the repairs that keep the meaning of the program: print their diff, write the files, "
+        "and check again",
+    )
+    help = "with --fix or --diff, also make repairs that may change the meaning of the program"
+    fixes.add_argument("--unsafe-fixes", action="store_true", help=help)
+    fixes.add_argument("--diff", action="store_true", help="print the diff of the repairs, and write nothing")
     parser.set_defaults(run=run)
 
 
@@ -120,7 +133,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--write-baseline", action="store_true", help="write all findings into the file of known findings"
     )
     add_server(parser)
-    parser.set_defaults(budget=None)
+    parser.set_defaults(budget=None, fix=False, unsafe_fixes=False, diff=False)
 
 
 def run(options: argparse.Namespace, read: set[str] | None = None) -> int:
@@ -130,6 +143,7 @@ def run(options: argparse.Namespace, read: set[str] | None = None) -> int:
     if options.training is not None and (options.server is not None or options.dump):
         told = "--train and --eval cannot be combined with --server or --dump, which look at evaluation"
         raise ConfigError(told, "leave them out")
+    _known_fixes(options)
     require_writable(options.output)
     if options.dump:
         return _dump(options)
@@ -141,15 +155,45 @@ def run(options: argparse.Namespace, read: set[str] | None = None) -> int:
     folder: contextlib.AbstractContextManager[object] = contextlib.nullcontext()
     if whole and project is not None:
         folder = contextlib.chdir(project.root)
+    every = whole or project is None or not project.jobs
+    started = time.time()
     with _answering(options) as answering, folder:
         early = _EarlyAnswer(options)
-        reports, failed = _checked(jobs, answering, set() if read is None else read, early)
+        checked, failed = _checked(jobs, answering, set() if read is None else read, early)
+        reports: Sequence[Report] = [report for _, report in checked]
         if options.write_baseline:
             return _write(known, suppressed(reports, project, all=False)) or failed
-        shown = suppressed(reports, project, known, all=whole or project is None or not project.jobs)
-        text = _shown(shown, options, whole, early)
+        if options.fix or options.diff:
+            fixing = _fixing(options, project, jobs, lambda now: suppressed(now, project, known, all=every))
+            reports = fixed([job for job, _ in checked], reports, fixing, started)
+        shown = suppressed(reports, project, known, all=every)
+        text = "" if options.diff else _shown(shown, options, whole, early)
     put(text, output)
     return failed or max((exit_code(report) for report in shown), key=_SEVERITY.index)
+
+
+def _known_fixes(options: argparse.Namespace) -> None:
+    """Raises ConfigError for options that do not go together with --fix and --diff."""
+    if options.unsafe_fixes and not (options.fix or options.diff):
+        raise ConfigError("--unsafe-fixes needs --fix or --diff", "add one of them")
+    others = ("server", "dump", "no_run", "write_baseline")
+    if (options.fix or options.diff) and (name := next((n for n in others if getattr(options, n)), "")):
+        told = f"--fix and --diff cannot be combined with --{name.replace('_', '-')}"
+        raise ConfigError(told, "repairs are tried on this machine, and made in its files")
+
+
+def _fixing(
+    options: argparse.Namespace, project: Project | None, jobs: Sequence[ConfiguredJob],
+    known: Callable[[Sequence[Report]], Sequence[Report]],
+) -> Fixing:
+    sources = [Path(source) for job in jobs if (source := source_of(job.target)).endswith(".py")]
+    folders = [Path.cwd(), *([project.root] if project else []), *(source.parent for source in sources)]
+    stream = sys.stdout if options.format == "text" or options.diff else sys.stderr
+    return Fixing(
+        write=options.fix and not options.diff, unsafe=options.unsafe_fixes, cached=not options.no_cache,
+        folders=[folder.resolve() for folder in folders], known=known,
+        show=lambda diff: print(diff, end="" if options.diff else "\n", file=stream, flush=True),
+    )  # fmt: skip
 
 
 def _dump(options: argparse.Namespace) -> int:
@@ -228,7 +272,7 @@ class _EarlyAnswer:
     """
 
     def __init__(self, options: argparse.Namespace) -> None:
-        changed = options.quiet or options.output or options.write_baseline
+        changed = options.quiet or options.output or options.write_baseline or options.fix or options.diff
         self._wanted = options.target is not None and options.format == "text" and not changed
         self._stream, self._verbose = sys.stdout, options.verbose
         self._printed = ""
@@ -273,18 +317,20 @@ def _answering(options: argparse.Namespace) -> Iterator[Answering]:
 
 def _checked(
     jobs: Sequence[ConfiguredJob], answering: Answering, read: set[str], answered: Answered
-) -> tuple[list[Report], int]:
-    """The reports, and the exit code for what could not be checked. One bad target does not stop the others.
+) -> tuple[list[tuple[ConfiguredJob, Report]], int]:
+    """The jobs with their reports, and the exit code for what could not be checked. One bad target does not
+    stop the others.
 
     Raises SpecError and TargetError where there is but one.
     """
-    reports, failed = [], 0
+    reports: list[tuple[ConfiguredJob, Report]] = []
+    failed = 0
     for job in jobs:
         try:
             with running_for(job.budget_s) as tell:
                 found = answering(job, tell, answered)
             read.update(found.files)
-            reports.append(found.report)
+            reports.append((job, found.report))
         except (SpecError, TargetError) as error:
             if len(jobs) == 1:
                 raise
