@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from .language import Value
+from msgspec import structs
+
+from .language import Tensor, Value
 from .system import Domain
 
 Step: TypeAlias = "str | int"
@@ -21,6 +24,8 @@ class Declared:
 
     path: InputPath
     type: Value
+    open_dtype: bool = field(default=False, compare=False)
+    """Whether the line of a tensor leaves its dtype out: it is float32 unless the program needs another."""
 
     @property
     def name(self) -> str:
@@ -40,3 +45,25 @@ class Spec:
 
     inputs: tuple[Declared, ...]
     domain: Domain
+
+    def dtypes(self, *, only_open: bool = False) -> dict[str, str]:
+        """Returns the dtypes of the tensors among the inputs, or of those that leave theirs out."""
+        return {
+            one.name: one.type.dtype
+            for one in self.inputs
+            if isinstance(one.type, Tensor) and one.type.dtype and (one.open_dtype or not only_open)
+        }
+
+    def with_dtypes(self, dtypes: Mapping[str, str]) -> Spec:
+        """Returns the spec with other dtypes of some inputs, by their names."""
+        inputs = [
+            replace(one, type=structs.replace(one.type, dtype=dtypes[one.name]))
+            if isinstance(one.type, Tensor) and one.name in dtypes else one
+            for one in self.inputs
+        ]  # fmt: skip
+        return replace(self, inputs=tuple(inputs))
+
+    def with_dtypes_of(self, other: Spec) -> Spec:
+        """Returns the spec with the dtypes of another spec for the inputs that leave theirs out."""
+        known = other.dtypes()
+        return self.with_dtypes({n: known[n] for n in self.dtypes(only_open=True) if n in known})

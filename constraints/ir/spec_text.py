@@ -3,7 +3,8 @@
     spec    = line ((";" | newline) line)*
     line    = path ":" tensor | path ":" "int" ["=" dim] | path ":" "float" ["=" value] | path "=" value
     path    = name ("[" (integer | string) "]")*              batch["pixels"], xs[0]
-    tensor  = [dtype] "[" [size ("," size)*] "]"              int64[b, 4*h, ?]; a dtype left out is float32
+    tensor  = [dtype] "[" [size ("," size)*] "]"              int64[b, 4*h, ?]; a dtype left out is
+                                                              float32, unless the program needs another
     size    = "?" | dim | "..." | "*" name                    `?` is a size that nothing else mentions, `...`
                                                               any number of them, `*r` too, under a name
     value   = "True" | "False" | "None" | string | number | "[" [value ("," value)*] "]" | dim
@@ -223,7 +224,7 @@ class _Reader:
         word = tokens.peek()
         scalar = _SCALARS.get(word.text) if tokens.peek(1).text != "[" else None
         if scalar is None or word.kind != "name":
-            return Declared(path, self._tensor(path))
+            return Declared(path, self._tensor(path), open_dtype=word.text == "[")
         tokens.next()
         return Declared(path, scalar(self, path, start))
 

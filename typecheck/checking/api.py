@@ -28,6 +28,7 @@ from ..report.report import Accepts, Verdict
 from ..targets.target import Target, is_module, known_device, resolve
 from ..targets.target_error import TargetError
 from .clock import Clock, Progress
+from .dtypes import SECONDS, Dtypes, Recording, failure, led_by_dtypes, lines_of, refusals, suited
 from .guessing import guessed, guesses
 from .modes import depends_on_mode, difference, in_mode
 from .recorded import Recorded
@@ -101,8 +102,9 @@ def _checked(
         second_solver=second_solver, device=device, answered=answered,
     )  # fmt: skip
     report = suspected(found.report, found.system, suspect)
+    report = _with_right_dtypes(report, found, assume, clock, rules, device)
     if both and found.target.built and depends_on_mode(found.target.value):
-        declared = found.report.inputs if inputs is None else inputs  # what was guessed is not guessed again
+        declared = found.report.inputs  # what was guessed is not guessed again
         with in_mode(found.target.value, True):
             trained = examine(
                 found.target, declared, assume, budget_s=max(clock.left, 0.1), replay=replay, rules=rules,
@@ -118,6 +120,28 @@ def _checked(
     clock.progress("repair")
     rules = default_rules() if rules is None else rules
     return repaired(report, found.target.value, found.spec, found.system, rules)
+
+
+def _with_right_dtypes(
+    report: Report, found: Examined, assume: str | Iterable[str], clock: Clock, rules: Rules | None,
+    device: str | None,
+) -> Report:
+    """Returns a report whose first finding says which declared dtypes are wrong, where some are."""
+    if found.target.kind != "python" or report.verdict is Verdict.PROVED:
+        return report
+    dtypes = found.spec.dtypes()
+    refused = refusals(found.system, [*dtypes])
+    if not refused:
+        return report
+    retry = _recorder(found.target, found.spec, rules, device)
+    right = suited(refused, dtypes, [one.name for one in found.spec.inputs], retry)
+    if not right:
+        return report
+    spec = found.spec.with_dtypes(right)
+    repaired = examine(
+        found.target, write_spec(spec), assume, budget_s=max(clock.left, 1.0), rules=rules, device=device
+    )
+    return replace(report, findings=led_by_dtypes(report, refused, spec, repaired.report))
 
 
 def _names(inputs: Inputs | None, assume: str | Iterable[str]) -> list[str]:
@@ -181,7 +205,7 @@ def examine(
             report = reviewed(report, system, decision, second_solver, clock.left)
     tried = len(trial.outcomes) if trial else 0
     stats = {**_stats(clock, system, decision, oracle), "replays": tried}
-    told = (*report.findings, *guesses(asked.guessed), *untested(found))
+    told = (*report.findings, *guesses(asked.guessed, asked.chosen), *untested(found))
     report = replace(report, findings=told, stats=stats)
     return Examined(report, found, spec, system)
 
@@ -200,6 +224,8 @@ class ReadTarget:
     """The attributes that a run assigns."""
     guessed: list[str]
     """The spec, where it was guessed; else nothing."""
+    chosen: tuple[str, ...] = ()
+    """The lines whose dtype the spec leaves out and the program needs to be another than float32."""
 
     @property
     def recorded(self) -> Recorded:
@@ -229,6 +255,26 @@ def question(
         if lines:
             spec = parse_spec(lines, assume)
         source = source_of(found, spec, assume, ways=ways, device=device)
+    open = source.spec.dtypes(only_open=True) if found.kind == "python" else {}
+    names = [one.name for one in source.spec.inputs]
+    asked: ReadTarget | TargetError
+    try:
+        asked = _traced(found, source, rules, clock, replay)
+        refused = refusals(asked.system, names) if open else []
+    except TargetError as error:
+        asked, refused = error, [failure(error, names)]
+    right = suited(refused, open, names, _recorder(found, source.spec, rules, device))
+    if right:
+        chosen = source.spec.with_dtypes(right)
+        source = source_of(found, chosen, assume, ways=ways, device=device)
+        asked = replace(_traced(found, source, rules, clock, replay), chosen=lines_of(chosen, right))
+    if isinstance(asked, TargetError):
+        raise asked
+    return replace(asked, guessed=lines)
+
+
+def _traced(target: Target, source: Source, rules: Rules | None, clock: Clock, replay: bool) -> ReadTarget:
+    """Returns a target with its requirements. Raises what `check` raises."""
     with clock.turn(), clock.step("trace"):
         oracle = DomainOracle(source.spec.domain, Budget(clock.left))
         _has_inputs(source.spec, oracle)
@@ -239,9 +285,19 @@ def question(
         if spec is None:
             system = _within_its_limits(system, oracle)
     if replay and all(path.end.how == "gave-up" for path in system.paths):
-        _works_at_all(found, source, oracle)
+        _works_at_all(target, source, oracle)
     spec = replace(source.spec, domain=system.domain)
-    return ReadTarget(found, source, spec, oracle, system, changed, lines)
+    return ReadTarget(target, source, spec, oracle, system, changed, [])
+
+
+def _recorder(target: Target, spec: Spec, rules: Rules | None, device: str | None) -> Recording:
+    """Returns a function that records a target with other dtypes of some inputs."""
+
+    def record(dtypes: Dtypes) -> System:
+        source = source_of(target, spec.with_dtypes(dtypes), (), device=device)
+        return _traced(target, source, rules, Clock(_silent, SECONDS), False).system
+
+    return record
 
 
 def _within_its_limits(system: System, oracle: DomainOracle) -> System:

@@ -62,10 +62,20 @@ def guessed(names: Sequence[str], modules: Sequence[Any], tried: Tried) -> dict[
     raise TargetError(f"{problem}: {failed.problem}", f"declare them, as in {forms}", failed.origin)
 
 
-def guesses(spec: Sequence[str]) -> tuple[Finding, ...]:
-    """Returns the finding that tells a spec which was guessed."""
-    forms = " ".join(f'--input "{line}"' for line in spec)
-    return (make(Code.GUESSED, f"the inputs are not declared; this is checked: {forms}"),) if spec else ()
+def guesses(spec: Sequence[str], chosen: Sequence[str]) -> tuple[Finding, ...]:
+    """Returns the findings that tell a spec which was guessed, or the lines whose dtype was chosen."""
+    if spec:
+        return (make(Code.GUESSED, f"the inputs are not declared; this is checked: {pasted(spec)}"),)
+    if not chosen:
+        return ()
+    names = " and ".join(line.partition(":")[0] for line in chosen)
+    told = f"the dtype of {names} is not declared; what the program needs is checked: {pasted(chosen)}"
+    return (make(Code.GUESSED, told),)
+
+
+def pasted(spec: Iterable[str]) -> str:
+    """Returns a spec as options of the command line."""
+    return " ".join(f"--input '{line}'" if '"' in line else f'--input "{line}"' for line in spec)
 
 
 def _types(name: str, kinds: Sequence[str], at: int, count: int) -> Iterator[str]:

@@ -108,6 +108,7 @@ class RecordedSource:
     def __init__(self, recorded: Recorded, spec: Spec | None, assume: str | Iterable[str]) -> None:
         self.recorded = recorded
         base = recorded.spec
+        spec = spec and spec.with_dtypes_of(base)
         if spec is not None and write_spec(spec) != write_spec(base):
             was, asked = "; ".join(write_spec(base)), "; ".join(write_spec(spec))
             hint = "assumptions can be added; other inputs need the program to be traced and sent again"

@@ -89,7 +89,8 @@ class TracedSource:
         self.traced, self.device = _read(target), device
         if spec is None and assume:
             spec = parse_spec(write_spec(self.traced.spec), assume)
-        self.spec, self.release = spec or self.traced.spec, self.traced.release
+        self.spec = spec.with_dtypes_of(self.traced.spec) if spec else self.traced.spec
+        self.release = self.traced.release
         self.floats = self.traced.floats
 
     def system(self, rules: Rules, oracle: DomainOracle, clock: Clock) -> tuple[System, list[str]]:

@@ -38,8 +38,9 @@ TARGET is file.py:Name, package.module:Name or a saved .pt2. Name is a class, a 
 function that makes one of these. Arguments for a class, or for a function that makes a model, stand in
 parentheses, "unet.py:UNet(3, classes=21)", or in --args "3, classes=21".
 
-A spec names an input, its dtype and its sizes, which may be terms; an input without a dtype is float32:
-  --input "x: float32[b, 3, 4*h, w]" --input "n: int" --input "flag=True"
+A spec names an input, its dtype and its sizes, which may be terms. An input without a dtype has the one
+that the program needs, and float32 where it does not care:
+  --input "x: float32[b, 3, 4*h, w]" --input "idx: [b, t]" --input "n: int" --input "flag=True"
 An assumption narrows the inputs: --assume "h % 32 == 0" --assume "2 <= b <= 64"
 """
 """The part of a help text that says what to write for a target and its inputs."""

@@ -40,6 +40,7 @@ class Code(StrEnum):
         return code
 
     SHAPE_MISMATCH = "shape-mismatch", ERROR, "a call that fails for every declared input"
+    DTYPE = "dtype", ERROR, "a declared dtype that the program refuses"
     CONDITION = "condition", WARNING, "a call that fails for some of the declared inputs"
     RAISES = "raises", WARNING, "an assert or a raise of the program that depends on sizes"
     APPROXIMATE = "approximate", WARNING, "an operator whose law is not known exactly"
