@@ -127,24 +127,24 @@ def test_what_cannot_be_guessed() -> None:
     told = str(caught.value)
     assert "no usual shape of x, y runs" in told
     assert "has no attribute 'no_such_method'" in told
-    assert '--input "x: float32[b, 3, h, w]" --input "y: float32[b, 3, h, w]"' in told
+    assert '--input "x: float32[b, c, h, w]" --input "y: float32[b, c, h, w]"' in told
     assert "no_such_method" in caught.value.origin.code
 
 
 def test_the_tries_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    tried: list[dict[str, str]] = []
+    tried: list[guessing.Lines] = []
 
-    def failing(types: Any, seconds: float) -> Any:
-        tried.append(dict(types))
+    def failing(lines: guessing.Lines, seconds: float) -> Any:
+        tried.append(lines)
         raise TargetError("no")
 
     names = [f"x{i}" for i in range(9)]
     with pytest.raises(TargetError):
-        guessing.guessed(names, [], failing)
-    assert len(tried) == guessing.MOST == len({tuple(types.items()) for types in tried})
+        guessing.guessed(anything, names, failing)
+    assert len(tried) == guessing.MOST == len({*tried})
     monkeypatch.setattr(guessing, "SECONDS", 0.0)
     with pytest.raises(TargetError):
-        guessing.guessed(["x"], [], failing)
+        guessing.guessed(anything, ["x"], failing)
     assert len(tried) == guessing.MOST
 
 

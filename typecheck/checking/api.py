@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+import re
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from math import inf
@@ -25,7 +26,7 @@ from ..replay.replay import Inconclusive
 from ..report import findings
 from ..report.later import Later
 from ..report.report import Accepts, Verdict
-from ..targets.target import Target, is_module, known_device, resolve
+from ..targets.target import Target, known_device, resolve
 from ..targets.target_error import TargetError
 from .clock import Clock, Progress
 from .dtypes import SECONDS, Dtypes, Recording, failure, led_by_dtypes, lines_of, refusals, suited
@@ -262,7 +263,7 @@ def question(
         asked = _traced(found, source, rules, clock, replay)
         refused = refusals(asked.system, names) if open else []
     except TargetError as error:
-        asked, refused = error, [failure(error, names)]
+        asked, refused = error, failure(error, names)
     right = suited(refused, open, names, _recorder(found, source.spec, rules, device))
     if right:
         chosen = source.spec.with_dtypes(right)
@@ -319,13 +320,18 @@ def _guessed(target: Target, rules: Rules, device: str | None) -> list[str]:
     names = undeclared(target.value)
     if not names:
         return []
+    declared = spec_of(target.value, dict.fromkeys(names, "[...]"))
 
-    def tried(types: Mapping[str, str], seconds: float) -> Report:
-        lines = spec_of(target.value, types)
-        return examine(target, lines, budget_s=seconds, replay=False, rules=rules, device=device).report
+    def spec(lines: Iterable[str]) -> list[str]:
+        """Returns the whole spec with these lines for the undeclared inputs."""
+        found = [*lines]
+        own = {name: [one for one in found if re.match(rf"{name}\b", one)] for name in names}
+        return [part for line in declared for part in own.get(line.partition(":")[0], [line])]
 
-    modules = [*target.value.modules()] if is_module(target.value) else []
-    return spec_of(target.value, guessed(names, modules, tried))
+    def tried(lines: Iterable[str], seconds: float) -> Report:
+        return examine(target, spec(lines), budget_s=seconds, replay=False, rules=rules, device=device).report
+
+    return spec(guessed(target.value, names, tried))
 
 
 def recorded(

@@ -88,9 +88,11 @@ def _behind(path: Path, node: int) -> Iterator[str]:
             queue.extend(ref.id for ref in program.nodes[made[id]].refs)
 
 
-def failure(error: TargetError, inputs: Sequence[str]) -> DtypeRefusal:
-    """Returns the refusal of a program that fails for a reason other than sizes, perhaps a dtype."""
-    return DtypeRefusal(error.problem, error.origin, "", tuple(inputs))
+def failure(error: TargetError, inputs: Sequence[str]) -> list[DtypeRefusal]:
+    """Returns the refusal of a program that fails for a reason other than sizes, where it may be a dtype."""
+    if "TypeError" not in error.problem and not _ABOUT_DTYPES.search(error.problem):
+        return []
+    return [DtypeRefusal(error.problem, error.origin, "", tuple(inputs))]
 
 
 def suited(
