@@ -24,8 +24,10 @@ from ...solver.tactics.judge import Budget
 from ..facade import Answered, Report
 from ..replay.replay import Inconclusive
 from ..report import findings
+from ..report.codes import Severity
 from ..report.later import Later
-from ..report.report import Accepts, Verdict
+from ..report.report import Accepts, Finding, Verdict
+from ..targets.at_import import RaisedAtImport
 from ..targets.target import Target, known_device, resolve
 from ..targets.target_error import TargetError
 from .clock import Clock, Progress
@@ -77,17 +79,20 @@ def check(
     Raises SpecError where the spec or an assumption cannot be used, TargetError where the target cannot, and
     ReleaseError, which is a TargetError, where anyshape does not know the installed torch.
     """
-    if training is not None:
+    try:
+        if training is None:
+            return _checked(
+                target, inputs, assume, budget_s, replay, rules, repairs, suspect, second_solver, device,
+                progress, answered, both=True,
+            )  # fmt: skip
         target = resolve(target, _names(inputs, assume), training)
         with in_mode(target.value, training):
             return _checked(
                 target, inputs, assume, budget_s, replay, rules, repairs, suspect, second_solver, device,
                 progress, answered,
             )  # fmt: skip
-    return _checked(
-        target, inputs, assume, budget_s, replay, rules, repairs, suspect, second_solver, device, progress,
-        answered, both=True,
-    )  # fmt: skip
+    except RaisedAtImport as error:
+        return _without_target(target, inputs, error.finding)
 
 
 def _checked(
@@ -121,6 +126,13 @@ def _checked(
     clock.progress("repair")
     rules = default_rules() if rules is None else rules
     return repaired(report, found.target.value, found.spec, found.system, rules)
+
+
+def _without_target(target: Any, inputs: Inputs | None, finding: Finding) -> Report:
+    """Returns the report on a target that is not defined, since its file raises an error about sizes first.
+    """
+    lines = () if inputs is None else write_spec(parse_spec(inputs))
+    return Report(str(target), lines, Verdict.UNKNOWN, Accepts(True, True, (), False, False), {}, (finding,))
 
 
 def _with_right_dtypes(
@@ -207,6 +219,8 @@ def examine(
     tried = len(trial.outcomes) if trial else 0
     stats = {**_stats(clock, system, decision, oracle), "replays": tried}
     told = (*report.findings, *guesses(asked.guessed, asked.chosen), *untested(found))
+    raised = [one for one in found.remarks if one.severity is Severity.ERROR]
+    told = (*raised, *told, *(one for one in found.remarks if one not in raised))
     report = replace(report, findings=told, stats=stats)
     return Examined(report, found, spec, system)
 

@@ -14,10 +14,11 @@ from typing import Any, Final, TypeAlias
 
 from ..facade import Report
 from ..project.config import ConfigError
+from ..report.codes import Code
 from ..report.report import Verdict
 from ..targets.construction import called_with
 from ..targets.target_error import TargetError
-from .terminal import progress
+from .terminal import ProgramOutput, progress
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 """Where a subcommand adds its parser. The parser's default `run` is a function from the options to an exit
@@ -56,7 +57,11 @@ def names_file(argument: argparse.Action) -> None:
 
 
 def exit_code(report: Report) -> int:
-    """Returns the exit code of a check: 0 where the report passes, or that of its verdict."""
+    """Returns the exit code of a check: 0 where the report passes, or that of its verdict; 1 where its file
+    raises an error about sizes when it is imported.
+    """
+    if any(one.code is Code.RAISED_AT_IMPORT and not one.suppressed for one in report.findings):
+        return EXIT_CODES[Verdict.REFUTED]
     return 0 if report.passes else EXIT_CODES[report.verdict]
 
 
@@ -178,8 +183,10 @@ def running(options: argparse.Namespace) -> contextlib.AbstractContextManager[Ca
 
 @contextlib.contextmanager
 def running_for(budget: float) -> Iterator[Callable[[str], Any]]:
-    """While the user's program runs: what it prints goes to stderr, and a bar tells what is being done."""
+    """While the user's program runs: what it prints goes to stderr, marked as its own output, and a bar tells
+    what is being done.
+    """
     # A torch without numpy says so at import, which is of no concern here.
     warnings.filterwarnings("ignore", message="Failed to initialize NumPy")
-    with progress(budget) as tell, contextlib.redirect_stdout(sys.stderr):
+    with progress(budget) as tell, contextlib.redirect_stdout(ProgramOutput(sys.stderr)):
         yield tell

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import shutil
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Any, Final, TextIO
 
 PATIENCE: Final = 2.0
 """Seconds after which a progress bar appears."""
@@ -23,6 +24,27 @@ def width() -> int:
 def coloured(stream: Any) -> bool:
     """On a terminal, unless the environment says no (https://no-color.org) or the terminal cannot."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+class ProgramOutput(io.TextIOBase):
+    """A stream for what the user's program prints: each line is marked, and the first is preceded by words
+    that say what it is.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream, self.begun, self.at_start = stream, False, True
+
+    def write(self, text: str) -> int:
+        if text and not self.begun:
+            self.stream.write("output of the program itself:\n")
+            self.begun = True
+        for line in text.splitlines(keepends=True):
+            self.stream.write(f"  | {line}" if self.at_start else line)
+            self.at_start = line.endswith("\n")
+        return len(text)
+
+    def flush(self) -> None:
+        self.stream.flush()
 
 
 @contextlib.contextmanager

@@ -67,6 +67,8 @@ class Code(StrEnum):
         "lost-precision", NOTE, "an operator after which shapes are unknown, or not exact", ASKED
     )  # fmt: skip
     GUESSED = "guessed", NOTE, "inputs that nothing declares, and what was checked in their place"
+    RAISED_AT_IMPORT = "raised-at-import", ERROR, "an error about sizes while the file is imported"
+    RAN_AT_IMPORT = "ran-at-import", NOTE, "code that runs when the file is imported"
     UNTESTED_TORCH = "untested-torch", NOTE, "a torch that is newer than every tested one"
     UNTESTED_PYTHON = "untested-python", NOTE, "a Python that is newer than every tested one"
     UNUSED_SUPPRESSION = "unused-suppression", WARNING, "a suppression that matches no finding"

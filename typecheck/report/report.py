@@ -282,8 +282,11 @@ class ReportData:
 
     @property
     def passes(self) -> bool:
-        """Returns whether the verdict is proved, or every finding against it is suppressed."""
+        """Returns whether the verdict is proved and no error is found, or every finding against it is
+        suppressed.
+        """
         idle = Code.UNUSED_SUPPRESSION
         against = [f for f in self.findings if f.severity is not Severity.NOTE and f.code is not idle]
         known = bool(against) and all(f.suppressed for f in against)
-        return self.verdict is Verdict.PROVED or known
+        errors = any(f.severity is Severity.ERROR and not f.suppressed for f in self.findings)
+        return (self.verdict is Verdict.PROVED and not errors) or known

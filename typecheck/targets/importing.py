@@ -15,11 +15,14 @@ from types import ModuleType
 from typing import Any, Final, NoReturn
 
 from ...constraints.ir.spec_text import suggestion
+from .at_import import RaisedAtImport, is_of_sizes
 from .target_error import TargetError, last_line, message_of
 
 
-def named(text: str) -> Any:
-    """The object that `file.py:Name` or `package.module:Name` names."""
+def named(text: str) -> tuple[Any, RaisedAtImport | None]:
+    """Returns the object that `file.py:Name` or `package.module:Name` names, and the error about sizes that
+    its file raises after the object is defined. Raises RaisedAtImport where that happens before.
+    """
     source, colon, name = text.rpartition(":")
     if not colon or (len(source) == 1 and name.startswith(("\\", "/"))):  # a drive: C:\model.py
         source, name = text, ""
@@ -27,26 +30,29 @@ def named(text: str) -> Any:
         raise TargetError(f"{text!r} is not a target", near_file(text) or _FORMS)
     if not name and os.path.isdir(source):
         raise TargetError(f"{source} is a folder", _FORMS)
-    module = _file(source) if source.endswith(".py") else _module(source)
+    module, raised = _file(source) if source.endswith(".py") else (_module(source), None)
     if not name:
         raise TargetError(f"{text!r} does not name what to check", choices(module, source))
     value: Any = module
     for part in name.split("."):
         if not hasattr(value, part):
+            if raised is not None:
+                raise raised
             where = source if value is module else f"{source}:{name.rpartition('.')[0]}"
             known = [n for n in vars(value) if not n.startswith("_")] if hasattr(value, "__dict__") else []
             hint = suggestion(part, known) or (choices(module, source) if value is module else "")
             raise TargetError(f"{where} has no {part!r}", hint)
         value = getattr(value, part)
-    return value
+    return value, raised
 
 
 _FORMS = "a target is file.py:Name, package.module:Name, or the path of a .pt2"
 
 
-def _file(path: str) -> ModuleType:
+def _file(path: str) -> tuple[ModuleType, RaisedAtImport | None]:
     """Runs a Python file as a module, with its folder on the import path, as `python file.py` has it, and
-    behind it the root of its project and the current folder.
+    behind it the root of its project and the current folder. After an error about sizes the module has what
+    was defined before.
 
     A file with relative imports is a module of the package that its folders make.
     """
@@ -69,9 +75,11 @@ def _file(path: str) -> ModuleType:
         sys.modules[name] = module  # dataclasses and pickle look their module up here
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
+        if is_of_sizes(error):
+            return module, RaisedAtImport(path, error)
         sys.modules.pop(name, None)
         raise _failure(path, error) from error
-    return module
+    return module, None
 
 
 _MARKS: Final = ("pyproject.toml", "setup.py", "setup.cfg", ".git")

@@ -9,11 +9,13 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from ...constraints.engine.kernels import DEVICES
-from ..report.target_names import split_call
+from ..report.report import Finding
+from ..report.target_names import source_of, split_call
+from .at_import import ran
 from .construction import Arguments, built, is_factory, read_arguments
 from .importing import choices, named, near_file
 from .target_error import TargetError
@@ -35,6 +37,8 @@ class Target:
     """A callable, an `ExportedProgram`, the path of an archive, or a program that was read already."""
     built: bool = False
     """Whether the value was made for this check, by a class or a function."""
+    remarks: tuple[Finding, ...] = ()
+    """What its file did when it was imported, apart from definitions."""
 
 
 def resolve(target: Any, inputs: Collection[str] = (), training: bool | None = None) -> Target:
@@ -52,11 +56,13 @@ def resolve(target: Any, inputs: Collection[str] = (), training: bool | None = N
         if target.endswith(".pt2"):
             return _archive(target)
         name, written = split_call(target)
-        value = named(name)
+        value, raised = named(name)
         makes = written is not None or is_factory(value, inputs)
         if makes:
             value = built(value, name, Arguments() if written is None else read_arguments(written))
-        return _made(value, target, makes, training)
+        remarks = ran(source) if (source := source_of(name)).endswith(".py") else ()
+        made = _made(value, target, makes, training)
+        return replace(made, remarks=remarks if raised is None else (raised.finding, *remarks))
     return _made(target, getattr(target, "__name__", type(target).__name__), False, training)
 
 
