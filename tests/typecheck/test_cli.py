@@ -68,6 +68,10 @@ def other_reason(x):
     raise KeyError("no such thing")
 
 
+def looked_up(batch):
+    return batch["feat"] + 1
+
+
 def sleeps(x):
     print("asleep", flush=True)
     time.sleep(60)
@@ -137,6 +141,9 @@ BAD: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
     (("models.py:same", "-i", "x: [b"), ("expected",)),
     (("models.py:same", "-i", "x: [b]", "-a", "b < 1"), ("no input meets the assumptions", "b <= 0")),
     (("models.py:same", "-i", "y: [b]"), ("x",)),
+    (("models.py:same", "-i", "X: [b]"), ("no parameter 'X'", "did you mean 'x'?")),
+    (("models.py:looked_up", "-i", 'batch["feta"]: [b]'), ("'feat'", "did you mean 'feat'?")),
+    (("models.py:looked_up", "-i", 'batch["other"]: [b]'), ('looks up batch["feat"]; declare it, too',)),
     (("models.py:needs_two", "-i", "x: [b]"), ("'y'", "x, y")),
     (("models.py:misspelt",), ("no usual shape of x runs", "veiw", "declare them, as in --input")),
     (("absent.py:Name", "-i", "x: [b]"), ("absent.py does not exist",)),

@@ -10,14 +10,16 @@ import torch
 
 from ...constraints.ir.program import Origin
 from ...constraints.ir.spec import Declared
+from ...constraints.ir.spec_text import suggestion
 from ..host.interpreter import signature
 
 
 class NotCallable(Exception):
     """Raised where the target cannot be called as the spec says, or fails for a reason other than sizes."""
 
-    def __init__(self, problem: str, origin: Origin | None = None) -> None:
+    def __init__(self, problem: str, origin: Origin | None = None, hint: str = "") -> None:
         super().__init__(problem)
+        self.hint = hint
         self.origin = origin or Origin()
         """The line of the program that fails, if one does."""
 
@@ -40,7 +42,8 @@ def bind(
     names = ", ".join(takes.parameters) or "no arguments"
     if not any(p.kind is p.VAR_KEYWORD for p in takes.parameters.values()):
         for name in roots.keys() - takes.parameters.keys():
-            raise NotCallable(f"the target has no parameter {name!r}; it takes ({names})")
+            near = suggestion(name, takes.parameters)
+            raise NotCallable(f"the target has no parameter {name!r}; it takes ({names})", hint=near)
     kinds = {name: p.kind for name, p in takes.parameters.items() if name in roots}
     by_place: list[Any] = [inspect.Parameter.POSITIONAL_ONLY]
     if inspect.Parameter.VAR_POSITIONAL in kinds.values():  # `*rest` comes after all that stands before it

@@ -28,6 +28,7 @@ from ..report.codes import Severity
 from ..report.later import Later
 from ..report.report import Accepts, Finding, Verdict
 from ..targets.at_import import RaisedAtImport
+from ..targets.near_names import key_hint
 from ..targets.target import Target, known_device, resolve
 from ..targets.target_error import TargetError
 from .clock import Clock, Progress
@@ -388,7 +389,7 @@ def _works_at_all(target: Target, source: Source, oracle: DomainOracle) -> None:
     if isinstance(outcome, Inconclusive) and outcome.raised:
         raise TargetError(
             f"{target.name} fails for a reason other than sizes: {outcome.reason}",
-            f"it was run with {show(example or {})}",
+            key_hint(outcome.reason, source.spec.inputs) or f"it was run with {show(example or {})}",
             outcome.origin,
         )
 

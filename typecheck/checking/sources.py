@@ -18,6 +18,7 @@ from ...tracer.readers.exported import GraphError
 from ...tracer.readers.graph import Traced
 from ...tracer.readers.graph import system as graph_system
 from ..replay.replay import Inconclusive, Outcome, Replayer, at, by_rules
+from ..targets.near_names import key_hint
 from ..targets.target import Target, is_graph_module
 from ..targets.target_error import TargetError
 from .clock import Clock
@@ -72,7 +73,8 @@ class PythonSource:
                     device=self.device,
                 )
         except DoesNotFit as error:
-            raise TargetError(str(error), origin=error.origin) from None
+            hint = error.hint or key_hint(str(error), self.spec.inputs)
+            raise TargetError(str(error), hint, error.origin) from None
         self._replayer.see(system)
         return system, changed
 

@@ -20,7 +20,28 @@ from ..targets.construction import called_with
 from ..targets.target_error import TargetError
 from .terminal import ProgramOutput, progress
 
-Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+
+class CommandParser(argparse.ArgumentParser):
+    """The parser of a command, with its options in sections."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._sections: dict[str, argparse._ArgumentGroup] = {}
+
+    def section(self, title: str) -> argparse._ArgumentGroup:
+        """Returns the section of this title, which is added at the end if it is new."""
+        if title not in self._sections:
+            self._sections[title] = self.add_argument_group(title)
+        return self._sections[title]
+
+
+PROGRAM: Final = "the program and its inputs"
+PRINTED: Final = "what is printed"
+METHOD: Final = "how it is checked"
+KNOWN: Final = "known findings"
+SERVICE: Final = "the service"
+"""The titles of sections of options."""
+Commands: TypeAlias = "argparse._SubParsersAction[CommandParser]"
 """Where a subcommand adds its parser. The parser's default `run` is a function from the options to an exit
 code, which prints its result to stdout and raises SpecError or TargetError for what the user should mend.
 """
@@ -65,7 +86,7 @@ def exit_code(report: Report) -> int:
     return 0 if report.passes else EXIT_CODES[report.verdict]
 
 
-def command(commands: Commands, name: str, purpose: str, epilog: str) -> argparse.ArgumentParser:
+def command(commands: Commands, name: str, purpose: str, epilog: str) -> CommandParser:
     """The parser of a new subcommand, with the options that each of them has."""
     parser = commands.add_parser(
         name,
@@ -78,10 +99,10 @@ def command(commands: Commands, name: str, purpose: str, epilog: str) -> argpars
     return parser
 
 
-def add_target(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
+def add_target(parser: CommandParser, *, optional: bool = False) -> None:
     """TARGET, its inputs and assumptions, and the seconds that the answer may take."""
     add_program(parser, optional=optional)
-    parser.add_argument(
+    parser.section(PROGRAM).add_argument(
         "--input",
         "-i",
         action="append",
@@ -92,11 +113,12 @@ def add_target(parser: argparse.ArgumentParser, *, optional: bool = False) -> No
     add_assumptions(parser, "h %% 32 == 0")
 
 
-def add_program(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
+def add_program(parser: CommandParser, *, optional: bool = False) -> None:
     """TARGET alone."""
     help = "the program: file.py:Name, package.module:Name or FILE.pt2"
-    names_file(parser.add_argument("target", metavar="TARGET", nargs="?" if optional else None, help=help))
-    parser.add_argument(
+    section = parser.section(PROGRAM)
+    names_file(section.add_argument("target", metavar="TARGET", nargs="?" if optional else None, help=help))
+    section.add_argument(
         "--args", metavar="TEXT", help='arguments with which TARGET is built: "3, classes=21"; literals only'
     )
 
@@ -110,12 +132,12 @@ def with_args(options: argparse.Namespace) -> argparse.Namespace:
     return options
 
 
-def add_assumptions(parser: argparse.ArgumentParser, example: str) -> None:
+def add_assumptions(parser: CommandParser, example: str) -> None:
     """Assumptions, and the seconds that the answer may take."""
-    parser.add_argument(
+    parser.section(PROGRAM).add_argument(
         "--assume", "-a", action="append", metavar="TEXT", default=[], help=f'an assumption: "{example}"'
     )
-    parser.add_argument(
+    parser.section(METHOD).add_argument(
         "--budget",
         type=seconds,
         default=30.0,
@@ -125,18 +147,19 @@ def add_assumptions(parser: argparse.ArgumentParser, example: str) -> None:
 
 
 def add_format(
-    parser: argparse.ArgumentParser, what: str = "answer", formats: Iterable[str] = ("text", "json")
+    parser: CommandParser, what: str = "answer", formats: Iterable[str] = ("text", "json")
 ) -> None:
     """The format of what is printed."""
-    parser.add_argument(
+    parser.section(PRINTED).add_argument(
         "--format", choices=formats, default="text", help=f"format of the {what} (default: text)"
     )
 
 
-def add_output(parser: argparse.ArgumentParser, what: str, *, required: bool = False) -> None:
+def add_output(parser: CommandParser, what: str, *, required: bool = False) -> None:
     """The file into which the result is written."""
     help = f"write the {what} into a file"
-    names_file(parser.add_argument("--output", "-o", metavar="FILE", type=Path, required=required, help=help))
+    add = parser.section(PRINTED).add_argument
+    names_file(add("--output", "-o", metavar="FILE", type=Path, required=required, help=help))
 
 
 def require_writable(output: Path | None) -> None:

@@ -18,14 +18,16 @@ from typing import Final
 
 from ...constraints.ir.spec_text import SpecError, suggestion
 from ..targets.target_error import TargetError
-from .common import BAD_INPUT, INTERRUPTED, with_args
+from .common import BAD_INPUT, INTERRUPTED, CommandParser, with_args
 from .errors import to_json, told
 
 COMMANDS: Final = (
-    "check", "watch", "explain", "export", "refine", "infer", "migrate", "branches", "check-many", "spec",
-    "submit", "serve", "token", "completion",
+    "check", "init", "explain", "refine", "export", "watch", "infer", "branches", "migrate", "check-many",
+    "spec", "submit", "serve", "token", "completion",
 )
-"""A file in `commands/` each, in the order of the help text. Only the one that is called is imported."""
+"""A file in `commands/` each, the most useful first, as in the help text. Only the one that is called is
+imported.
+"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -74,7 +76,7 @@ def _parsed(given: list[str]) -> argparse.Namespace:
 
 def _options(called: str) -> list[str]:
     """Returns the long options of a command."""
-    commands = argparse.ArgumentParser().add_subparsers()
+    commands = CommandParser().add_subparsers()
     import_module(f".commands.{called.replace('-', '_')}", __package__).add(commands)
     return [*dict.fromkeys(re.findall(r"--[a-z][a-z-]*", commands.choices[called].format_usage()))]
 
@@ -87,7 +89,9 @@ def parser_of(called: str = "") -> argparse.ArgumentParser:
         epilog="anyshape COMMAND --help says more of a command.",
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="show the versions that decide answers")
-    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(
+        metavar="COMMAND", required=True, title="commands", parser_class=CommandParser
+    )
     for name in (called,) if called in COMMANDS else COMMANDS:
         import_module(f".commands.{name.replace('-', '_')}", __package__).add(commands)
     return parser

@@ -29,7 +29,12 @@ from ...report.target_names import source_of
 from ...targets.target_error import TargetError
 from ..common import (
     BAD_INPUT,
+    KNOWN,
+    METHOD,
+    PRINTED,
+    PROGRAM,
     TARGETS,
+    CommandParser,
     Commands,
     add_format,
     add_output,
@@ -80,38 +85,40 @@ def add(commands: Commands) -> None:
     parser.set_defaults(run=run)
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
+def add_options(parser: CommandParser) -> None:
     """Adds the options for the target of the check and the form of the report."""
     add_target(parser, optional=True)
     add_format(parser, "report", FORMATS)
     add_output(parser, "report")
-    parser.add_argument(
+    program, printed = parser.section(PROGRAM), parser.section(PRINTED)
+    method, known = parser.section(METHOD), parser.section(KNOWN)
+    printed.add_argument(
         "--concise",
         action="store_const",
         const="concise",
         dest="format",
         help="print a line for each finding, file:line:column: code: message, and one for the answer",
     )
-    parser.add_argument(
+    printed.add_argument(
         "--quiet", "-q", action="store_true", help="print a line for each target that does not pass, only"
     )
-    parser.add_argument(
+    printed.add_argument(
         "--verbose",
         "-v",
         action="store_true",
         help="tell all of each finding: its requirement, what is raised, all repairs, the calls on the way",
     )
-    parser.add_argument("--shapes", action="store_true", help="show the shape of every intermediate value")
+    printed.add_argument("--shapes", action="store_true", help="show the shape of every intermediate value")
     names = [*(code.value for code in SUSPICIONS), "all"]
     help = f"also look for likely mistakes in programs that run: {', '.join(names)}"
-    parser.add_argument("--suspect", action="append", choices=names, metavar="CODE", default=[], help=help)
-    parser.add_argument(
+    method.add_argument("--suspect", action="append", choices=names, metavar="CODE", default=[], help=help)
+    method.add_argument(
         "--second-solver", choices=("cvc5",), help="have the verdict confirmed by a second solver"
     )
-    parser.add_argument(
+    program.add_argument(
         "--device", choices=DEVICES, help="device whose kernels are assumed (default: that of the tensors)"
     )
-    mode = parser.add_mutually_exclusive_group()
+    mode = program.add_mutually_exclusive_group()
     mode.add_argument(
         "--train",
         action="store_true",
@@ -122,14 +129,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     help = "look at modules in evaluation only"
     mode.add_argument("--eval", action="store_false", default=None, dest="training", help=help)
     forms = ("constraints", "smt2")
-    parser.add_argument("--dump", choices=forms, help="print the constraint system instead of deciding it")
-    parser.add_argument(
+    printed.add_argument("--dump", choices=forms, help="print the constraint system instead of deciding it")
+    method.add_argument(
         "--no-run", action="store_true", help="never run the program, neither on examples nor to try repairs"
     )
-    parser.add_argument("--no-cache", action="store_true", help="neither read nor write the cache of results")
+    method.add_argument("--no-cache", action="store_true", help="neither read nor write the cache of results")
     help = "file of known findings, which do not count"
-    names_file(parser.add_argument("--baseline", metavar="FILE", type=Path, help=help))
-    parser.add_argument(
+    names_file(known.add_argument("--baseline", metavar="FILE", type=Path, help=help))
+    known.add_argument(
         "--write-baseline", action="store_true", help="write all findings into the file of known findings"
     )
     add_server(parser)

@@ -11,7 +11,17 @@ from ...checking.clock import Progress
 from ...facade import Report
 from ...project.config import ConfigError, ConfiguredJob
 from ...render.formats import FORMATS
-from ..common import TARGETS, Commands, add_format, add_target, command, exit_code, running
+from ..common import (
+    SERVICE,
+    TARGETS,
+    CommandParser,
+    Commands,
+    add_format,
+    add_target,
+    command,
+    exit_code,
+    running,
+)
 from ..terminal import coloured, width
 
 if TYPE_CHECKING:
@@ -35,21 +45,22 @@ def add(commands: Commands) -> None:
     parser = command(commands, "submit", "send a program to a service that checks it", _EPILOG)
     add_target(parser)
     add_server(parser)
-    parser.add_argument(
+    parser.section(SERVICE).add_argument(
         "--no-wait", action="store_true", help="print the id of the check and do not wait for it"
     )
-    parser.add_argument(
+    parser.section(SERVICE).add_argument(
         "--priority", choices=("low", "normal", "high"), help="priority of the check (default: normal)"
     )
     add_format(parser, "report", FORMATS)
     parser.set_defaults(run=run)
 
 
-def add_server(parser: argparse.ArgumentParser) -> None:
+def add_server(parser: CommandParser) -> None:
     """Adds the options that name the service, identify the user, and limit what is sent."""
-    parser.add_argument("--server", metavar="URL", help="address of the service")
-    parser.add_argument("--token-file", metavar="FILE", type=Path, help="file that holds the token")
-    parser.add_argument("--no-source", action="store_true", help="send no text of source lines")
+    service = parser.section(SERVICE)
+    service.add_argument("--server", metavar="URL", help="address of the service")
+    service.add_argument("--token-file", metavar="FILE", type=Path, help="file that holds the token")
+    service.add_argument("--no-source", action="store_true", help="send no text of source lines")
 
 
 def client_of(options: argparse.Namespace) -> Client:
