@@ -83,15 +83,18 @@ def _options(called: str) -> list[str]:
 
 def parser_of(called: str = "") -> argparse.ArgumentParser:
     """Returns the parser of one command, or of all where none of them is called."""
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="anyshape",
         description="Proves for which input shapes a PyTorch program runs, before anything runs.",
         epilog="anyshape COMMAND --help says more of a command.",
+        add_help=False,
     )
-    parser.add_argument("--version", action=_Version, nargs=0, help="show the versions that decide answers")
     commands = parser.add_subparsers(
         metavar="COMMAND", required=True, title="commands", parser_class=CommandParser
     )
+    options = parser.section("options")
+    options.add_argument("-h", "--help", action="help", help="show this help message")
+    options.add_argument("--version", action=_Version, nargs=0, help="show the versions that decide answers")
     for name in (called,) if called in COMMANDS else COMMANDS:
         import_module(f".commands.{name.replace('-', '_')}", __package__).add(commands)
     return parser
