@@ -7,6 +7,7 @@ kept, and sizes that the program fixes become numbers: `Conv2d(1, …)` gives `x
 
 from __future__ import annotations
 
+import contextlib
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -46,6 +47,8 @@ _ORDERS: Final = 2000
 """At most so many combinations of candidates are put in order."""
 MOST: Final = 60
 """At most so many specs are tried."""
+_MORE: Final = 12
+"""So many more are tried where the first that runs has a size of 1."""
 SECONDS: Final = 10.0
 """No spec is tried after this time."""
 
@@ -60,9 +63,10 @@ def guessed(target: Any, names: Sequence[str], tried: Tried) -> list[str]:
     orders = sorted(product(*map(range, sizes)), key=lambda order: (sum(order), max(order)))
     until = time.monotonic() + SECONDS
     failed: TargetError | None = None
-    found: list[str] = []
-    for order in orders[:MOST]:
-        if (left := until - time.monotonic()) <= 0:
+    found: dict[int, tuple[Lines, ReportData]] = {}
+    last = MOST
+    for number, order in enumerate(orders[:MOST]):
+        if (left := until - time.monotonic()) <= 0 or number > last:
             break
         lines = tuple([line for group, at in zip(groups, order, strict=True) for line in group[at]])
         try:
@@ -71,11 +75,11 @@ def guessed(target: Any, names: Sequence[str], tried: Tried) -> list[str]:
             failed = error
             continue
         if _runs(lines, report):
-            found = found or _determined(lines, report)
-            if not _is_narrow(lines, report):
-                return _determined(lines, report)
+            narrowness = _narrowness(lines, report)
+            last = min(last, number + _MORE * bool(narrowness))
+            found.setdefault(narrowness, (lines, report))
     if found:
-        return found
+        return _determined(*_widened(*found[min(found)], tried, until))
     problem = f"the inputs are not declared, and no usual shape of {', '.join(names)} runs"
     forms = pasted([_example(line) for group in groups for line in group[0]])
     if failed is None:
@@ -248,11 +252,44 @@ def _runs(lines: Lines, report: ReportData) -> bool:
     return report.verdict in (Verdict.PROVED, Verdict.REFINED) and report.accepts.formula is not False
 
 
-def _is_narrow(lines: Lines, report: ReportData) -> bool:
-    """Returns whether a size has to be 1 that several inputs share, which may be for no other reason."""
+def _narrowness(lines: Lines, report: ReportData) -> int:
+    """Returns 2 if a size that several inputs share has to be 1, else 1 if a size has to be that is none of
+    channels, and 0 if neither is the case. Another rank, or axes of their own, may then fit better.
+    """
     ones = [name for name, fact in report.dims.items() if fact.divisor == 0 and fact.remainder == 1]
     used = [(re.split(r"\W", line, maxsplit=1)[0], {*re.findall(r"\w+", line)}) for line in lines]
-    return any(len({input for input, names in used if one in names}) > 1 for one in ones)
+    if any(len({input for input, names in used if one in names}) > 1 for one in ones):
+        return 2
+    return int(any(not one.lower().startswith(("c", "d")) for one in ones))
+
+
+def _widened(lines: Lines, report: ReportData, tried: Tried, until: float) -> tuple[Lines, ReportData]:
+    """Returns the lines with sizes of their own for the axes that inputs share, where the same sizes run."""
+    for at, line in enumerate(lines):
+        name, _, type = line.rpartition(": ")
+        before = {word for one in lines[:at] if not _are_parts(one, line) for word in _symbols(one)}
+        for axis in [one for one in _symbols(line) if one in before]:
+            own = f"{axis}{at + 1}"
+            with_own = re.sub(rf"\b{axis}\b", own, type)
+            wider = (*lines[:at], f"{name}: {with_own}", *lines[at + 1 :])
+            left = until - time.monotonic()
+            if left <= 0 or own in {word for one in lines for word in _symbols(one)}:
+                continue
+            with contextlib.suppress(TargetError):
+                new = tried(wider, min(left, 3.0))
+                if (new.verdict, str(new.accepts)) == (report.verdict, str(report.accepts)):
+                    lines, report, type = wider, new, with_own
+    return lines, report
+
+
+def _are_parts(one: str, other: str) -> bool:
+    """Returns whether two lines declare parts of one input."""
+    return re.split(r"\W", one, maxsplit=1)[0] == re.split(r"\W", other, maxsplit=1)[0]
+
+
+def _symbols(line: str) -> list[str]:
+    """Returns the symbols among the sizes of a line."""
+    return re.findall(r"[A-Za-z_]\w*", line.rpartition("[")[2]) if line.endswith("]") else []
 
 
 def _determined(lines: Lines, report: ReportData) -> list[str]:

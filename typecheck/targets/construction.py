@@ -1,12 +1,15 @@
 """Builds what a target names: `unet.py:UNet(3, classes=21)` calls the class with arguments, which are read as
-literals and never evaluated.
+literals and never evaluated. An argument may itself be such a call of a class of the same file:
+`gpt.py:GPT(GPTConfig(n_layer=2))`.
 """
 
 from __future__ import annotations
 
 import ast
+import dataclasses
 import inspect
-from collections.abc import Collection, Mapping
+import sys
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NoReturn
 
@@ -17,10 +20,42 @@ from .target_error import TargetError, last_line, message_of
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """The arguments of a call, as literals."""
+    """The arguments of a call: literals, and objects that are yet to be made."""
 
     given: tuple[Any, ...] = ()
     named: Mapping[str, Any] = field(default_factory=dict)
+
+    def of(self, factory: Any) -> Arguments:
+        """Returns the arguments with the objects made by classes of the factory's own file."""
+        module = getattr(factory, "__module__", "")
+        return Arguments(
+            tuple([_made(value, module) for value in self.given]),
+            {key: _made(value, module) for key, value in self.named.items()},
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Nested:
+    """An argument that is an object, made by a class or a function."""
+
+    maker: str
+    arguments: Arguments
+
+    def __repr__(self) -> str:
+        parts = [*map(repr, self.arguments.given), *(f"{k}={v!r}" for k, v in self.arguments.named.items())]
+        return f"{self.maker}({', '.join(parts)})"
+
+
+def _made(value: Any, module: str) -> Any:
+    """Returns an argument, made by a class that its file defines if it is an object."""
+    names = vars(sys.modules.get(module, object))
+    if not isinstance(value, Nested):
+        return value
+    own = {key: one for key, one in names.items() if inspect.isclass(one) and one.__module__ == module}
+    if value.maker not in own:
+        problem = f"the argument {value} is no literal, and its file has no class {value.maker!r}"
+        raise TargetError(problem, suggestion(value.maker, own) or _LITERALS)
+    return built(own[value.maker], value.maker, value.arguments)
 
 
 _LONGEST: Final = 10_000
@@ -47,6 +82,10 @@ def read_arguments(text: str) -> Arguments:
         call = None
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
         raise TargetError(f"the arguments {text!r} cannot be read", _LITERALS)
+    return _arguments(call)
+
+
+def _arguments(call: ast.Call) -> Arguments:
     given = tuple([_literal(value) for value in call.args])
     named: dict[str, Any] = {}
     for keyword in call.keywords:
@@ -58,11 +97,13 @@ def read_arguments(text: str) -> Arguments:
 
 _LITERALS: Final = (
     'write them as in a call: "3, classes=21"; each is a number, a text in quotes, True, False, None, or a '
-    "list, a tuple or a dict of these"
+    "list, a tuple or a dict of these, or a class of the same file with such arguments: Config(depth=2)"
 )
 
 
 def _literal(node: ast.expr) -> Any:
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        return Nested(node.func.id, _arguments(node))
     try:
         return ast.literal_eval(node)
     except (ValueError, TypeError, RecursionError, MemoryError):
@@ -91,9 +132,10 @@ def built(factory: Any, name: str, arguments: Arguments = Arguments()) -> Any:
     except ValueError:
         takes = None  # of what is compiled: calling tells
     if takes is not None:
-        _require_taken(takes, name, arguments)
+        _require_taken(takes, name, arguments, _configs(factory))
+    made = arguments.of(factory)
     try:
-        return factory(*arguments.given, **arguments.named)
+        return factory(*made.given, **made.named)
     except Exception as error:  # whatever the user's own constructor raises is told with its line
         raise TargetError(f"{name}() failed: {message_of(error)}", origin=last_line(error)) from error
 
@@ -108,7 +150,22 @@ def _is_needed(parameter: inspect.Parameter) -> bool:
     return parameter.default is parameter.empty and parameter.kind not in _PARAMETER.values()
 
 
-def _require_taken(takes: inspect.Signature, name: str, arguments: Arguments) -> None:
+def _configs(factory: Any) -> list[str]:
+    """Returns the names of the dataclasses of a factory's file that need no arguments."""
+    module = getattr(factory, "__module__", "")
+    return [
+        key
+        for key, value in vars(sys.modules.get(module, object)).items()
+        if inspect.isclass(value)
+        and value.__module__ == module
+        and dataclasses.is_dataclass(value)
+        and not any(map(_is_needed, _signature(value).parameters.values()))
+    ]
+
+
+def _require_taken(
+    takes: inspect.Signature, name: str, arguments: Arguments, configs: Sequence[str]
+) -> None:
     """Raises TargetError where a signature does not take the arguments, and says which of them, or which of
     its parameters, is the reason.
     """
@@ -126,21 +183,28 @@ def _require_taken(takes: inspect.Signature, name: str, arguments: Arguments) ->
     missing = [p for p in needed[len(arguments.given) :] if p.name not in arguments.named]
     if not missing:
         raise TargetError(f"{name} does not take the arguments: {problem}", shown)
-    _fail_without(name, missing, arguments, shown)
+    _fail_without(name, missing, arguments, shown, configs)
 
 
 def _fail_without(
-    name: str, missing: list[inspect.Parameter], arguments: Arguments, shown: str
+    name: str, missing: list[inspect.Parameter], arguments: Arguments, shown: str, configs: Sequence[str]
 ) -> NoReturn:
     wanted = [f"{p.name}: {_annotation(p)}" if p.annotation is not p.empty else p.name for p in missing]
     listed = " and ".join(filter(None, [", ".join(wanted[:-1]), wanted[-1]]))
     given = [*map(repr, arguments.given), *(f"{key}={value!r}" for key, value in arguments.named.items())]
-    form = ", ".join([*given, *(f"{p.name}=…" for p in missing)])
+    form = ", ".join([*given, *(f"{p.name}={_form(p, configs)}" for p in missing)])
     raise TargetError(
         f"{name} needs {listed}",
         f'give arguments as in "{name}({form})", or by --args "{form}", or name a function without arguments '
         f"that makes one; {shown}",
     )
+
+
+def _form(parameter: inspect.Parameter, configs: Sequence[str]) -> str:
+    """Returns what an argument may look like: `GPTConfig()` for a `config`, if the file has such a class."""
+    words = (parameter.name.lower(), _annotation(parameter).lower())
+    known = [one for one in configs if words[1].endswith(one.lower()) or one.lower().endswith(words[0])]
+    return f"{known[0]}()" if known else "…"
 
 
 def _annotation(parameter: inspect.Parameter) -> str:
