@@ -82,17 +82,17 @@ $(BIN)/python:
 	$(PYTHON) -m venv .venv
 
 .venv/installed: pyproject.toml pins.txt | $(BIN)/python
-	$(PIP) install -q -c pins.txt -e .
+	$(PIP) install -q -c pins.txt -e ".[torch]"
 	@touch $@
 
 .venv/installed-dev: pyproject.toml pins.txt | $(BIN)/python
-	$(PIP) install -q -c pins.txt -e ".[dev,service,telemetry,zoo,bench]"
+	$(PIP) install -q -c pins.txt -e ".[dev,torch,client,service,postgresql,telemetry,zoo,bench]"
 	@touch $@ .venv/installed
 
 # The zoo's own environment; docs/dependencies.md says why.
 .venv-zoo/installed: pyproject.toml pins.txt
 	@test -x .venv-zoo/bin/python || $(PYTHON) -m venv .venv-zoo
-	.venv-zoo/bin/python -m pip --disable-pip-version-check install -q -c pins.txt -e ".[dev,zoo,zoo-more]"
+	.venv-zoo/bin/python -m pip --disable-pip-version-check install -q -c pins.txt -e ".[dev,torch,zoo,zoo-more]"
 	@touch $@
 
 # The trees that mypy and import-linter read; pyproject.toml says why.

@@ -31,7 +31,7 @@ ROOT: Final = Path(__file__).parent.parent
 ENVIRONMENTS: Final = ROOT / "build" / "compat"
 RESULTS: Final = ROOT / "docs" / "data" / "compatibility.json"
 PAGE: Final = ROOT / "docs" / "compatibility.md"
-EXTRAS: Final = "dev,service,telemetry,zoo,bench"
+EXTRAS: Final = "dev,torch,client,service,postgresql,telemetry,zoo,bench"
 NIGHTLY: Final = "nightly"
 MOST_FAILURES: Final = 20
 """At most this many failed tests of a pair are named on the page."""

@@ -119,7 +119,7 @@ def test_no_service_takes_targets() -> None:
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
-    ray = pytest.importorskip("ray", reason="needs Ray: pip install anyshape[ray]")
+    ray = pytest.importorskip("ray", reason="needs Ray: the extra anyshape[ray]")
     from anyshape.typecheck.service.work.ray_executor import connect
 
     connect("local", num_cpus=2)
@@ -194,7 +194,7 @@ def test_a_service_has_its_workers_in_a_cluster(cluster: Any, settings: Settings
 def test_a_list_is_checked_by_a_cluster(
     zoo: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ray = pytest.importorskip("ray", reason="needs Ray: pip install anyshape[ray]")
+    ray = pytest.importorskip("ray", reason="needs Ray: the extra anyshape[ray]")
     ray.shutdown()
     try:
         code, reports, told = ran(capsys, "--executor", "ray", "--ray-address", "local")

@@ -19,7 +19,7 @@ from anyshape.constraints.terms.dims import sym
 from anyshape.typecheck.cli.main import main
 from anyshape.typecheck.remote.sending import package
 
-sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install anyshape[dev]")
+sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright: the extra anyshape[dev]")
 expect = sync_api.expect
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = [

@@ -11,11 +11,11 @@ import pytest
 from serving import FIXTURES, ended
 from starlette.testclient import TestClient
 
-from anyshape.typecheck.project.config import ConfigError
 from anyshape.typecheck.service.app import create_app
 from anyshape.typecheck.service.ops.settings import Settings
 from anyshape.typecheck.service.ops.telemetry import Traces, traces_to
 from anyshape.typecheck.service.work.workers import Broke, CheckLimits, Outcome, Watch
+from anyshape.typecheck.targets.extras import MissingPackage
 
 TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 
@@ -34,7 +34,7 @@ class Breaks:
 
 def spans_of(settings: Settings, *make: Any) -> list[Any]:
     """The spans of one check."""
-    reason = "OpenTelemetry is not installed: pip install 'anyshape[telemetry]'"
+    reason = "OpenTelemetry is not installed: the extra anyshape[telemetry]"
     sdk = pytest.importorskip("opentelemetry.sdk.trace", reason=reason)
     from opentelemetry.sdk.trace.export import SimpleSpanProcessor
     from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -90,14 +90,14 @@ def test_there_are_none_unless_a_collector_is_named(settings: Settings) -> None:
 def test_a_collector_needs_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
     monkeypatch.setitem(sys.modules, "opentelemetry.exporter", None)
-    with pytest.raises(ConfigError) as error:
+    with pytest.raises(MissingPackage) as error:
         traces_to("http://127.0.0.1:4318/v1/traces")
     assert "telemetry" in error.value.hint
 
 
 def test_a_collector_gets_the_spans() -> None:
     """By the protocol, over HTTP."""
-    pytest.importorskip("opentelemetry.exporter.otlp.proto.http", reason="pip install 'anyshape[telemetry]'")
+    pytest.importorskip("opentelemetry.exporter.otlp.proto.http", reason="the extra anyshape[telemetry]")
     import threading
     from http.server import BaseHTTPRequestHandler, HTTPServer
 

@@ -27,7 +27,7 @@ from anyshape.tracer.recording.binding import bind
 from anyshape.tracer.recording.record import record
 from anyshape.typecheck import TargetError, check
 
-einx = pytest.importorskip("einx", reason="pip install 'anyshape[zoo]'")
+einx = pytest.importorskip("einx", reason="needs einx: the extra anyshape[zoo]")
 
 REFUSALS = (RuntimeError, ValueError, AssertionError, IndexError, ZeroDivisionError, einx.errors.EinxError)
 

@@ -9,6 +9,7 @@ from ...constraints.ir.program import Origin
 from ...tracer.host import releases
 from ..report.codes import Code
 from ..report.report import Finding
+from ..targets.extras import missing
 from ..targets.target import Target
 from ..targets.target_error import TargetError
 
@@ -19,10 +20,14 @@ class ReleaseError(TargetError):
 
 @contextlib.contextmanager
 def known_release() -> Iterator[None]:
-    """Inside, an error for a name that the installed release lacks is raised as ReleaseError."""
+    """Inside, an error for a name that the installed release lacks is raised as ReleaseError, and one for a
+    package that is not installed as MissingPackage.
+    """
     try:
         yield
     except (ImportError, AttributeError) as error:
+        if isinstance(error, ModuleNotFoundError) and (absent := missing(error)):
+            raise absent from error
         if problem := releases.unknown(error):
             raise ReleaseError(problem, _hint()) from error
         raise

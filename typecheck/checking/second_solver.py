@@ -22,6 +22,7 @@ from ..facade import Report
 from ..report import findings
 from ..report.codes import Code
 from ..report.report import SecondOpinion, Verdict
+from ..targets.extras import MissingPackage
 from ..targets.target_error import TargetError
 
 VERSIONS: Final = {"cvc5": cvc5_backend.version}
@@ -37,7 +38,7 @@ def named(solver: str) -> str:
         raise TargetError(f"{solver!r} is not a known solver", f"there is {', '.join(VERSIONS)}")
     version = installed()
     if version is None:
-        raise TargetError(f"{solver} is not installed", f"pip install 'anyshape[{solver}]'")
+        raise MissingPackage(solver)
     return f"{solver} {version}"
 
 

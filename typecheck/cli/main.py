@@ -17,6 +17,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
 from ...constraints.ir.spec_text import SpecError, suggestion
+from ..targets.extras import missing
 from ..targets.target_error import TargetError
 from .common import BAD_INPUT, INTERRUPTED, CommandParser, with_args
 from .errors import to_json, told
@@ -46,11 +47,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (SpecError, TargetError) as error:
         if options.debug:
             raise
-        if getattr(options, "format", None) == "json":
-            print(json.dumps(to_json(error), indent=2))
-        else:
-            print(told(error), file=sys.stderr)
-        return BAD_INPUT
+        return _refused(error, options)
+    except ModuleNotFoundError as error:
+        absent = missing(error)
+        if options.debug or absent is None:
+            raise
+        return _refused(absent, options)
+
+
+def _refused(error: SpecError | TargetError, options: argparse.Namespace) -> int:
+    if getattr(options, "format", None) == "json":
+        print(json.dumps(to_json(error), indent=2))
+    else:
+        print(told(error), file=sys.stderr)
+    return BAD_INPUT
 
 
 def _interrupted() -> int:

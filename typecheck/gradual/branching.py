@@ -91,7 +91,8 @@ def branches(
     (`if`, `assert`, `while`, `and`, `or`) that sizes decide, or that mention shapes (SHAPELY).
     """
     declared = [str(d.path[0]) for d in parse_spec(inputs).inputs] if inputs is not None else ()
-    value = resolve(target, declared).value
+    named = resolve(target, declared)
+    value = named.value
     clock = Clock(progress or (lambda step: None), budget_s)
     rules = rules or default_rules()
     if is_graph_module(value):
@@ -105,6 +106,8 @@ def branches(
         found = [*_Branches(asked.system, clock, lambda sizes: _nodes_at(asked, sizes, lines)).found(seen)]
         order = [_node(name, lines)[1] for name in lines]
         return tuple(sorted(found, key=lambda b: order.index(b.text) if b.text in order else len(order)))
+    if named.kind != "python":
+        return branches_of(question(value, inputs, assume, clock, rules, replay=False).system, clock)
     from ...tracer.bytecode.conditions import watching
     from ...tracer.recording.record import Recording
 

@@ -6,7 +6,7 @@
         report = client.check(UNet(), "x: float32[batch, 3, h, w]")
 
 `AsyncClient` is the same with `await`. Each method is written once, there; `Client` runs the coroutines of a
-client that blocks, and thus needs no event loop. Both need `anyshape[service]`, for httpx.
+client that blocks, and thus needs no event loop. Both need the extra `anyshape[client]`, for httpx.
 """
 
 from __future__ import annotations

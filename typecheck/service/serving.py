@@ -94,13 +94,13 @@ def _bound(host: str, port: int) -> socket.socket:
 
 
 def executor_of(settings: Settings) -> type[Executor]:
-    """Returns the executor that runs checks. Raises ConfigError where the cluster cannot be joined."""
+    """Returns the executor that runs checks. Raises ConfigError where the cluster cannot be joined, and
+    ModuleNotFoundError without Ray.
+    """
     if settings.executor == "local":
         return Worker
-    try:
-        from .work.ray_executor import RayExecutor, connect
-    except ModuleNotFoundError as error:
-        raise ConfigError(f"there is no module {error.name!r}", "pip install 'anyshape[ray]'") from None
+    from .work.ray_executor import RayExecutor, connect
+
     connect(settings.ray_address)
     return RayExecutor
 

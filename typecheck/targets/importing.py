@@ -16,6 +16,7 @@ from typing import Any, Final, NoReturn
 
 from ...constraints.ir.spec_text import suggestion
 from .at_import import RaisedAtImport, is_of_sizes
+from .extras import missing
 from .target_error import TargetError, last_line, message_of
 
 
@@ -115,7 +116,9 @@ def _name_in_package(file: Path) -> str | None:
 
 
 def _failure(what: str, error: BaseException) -> TargetError:
-    return TargetError(f"{what} cannot be imported: {message_of(error)}", origin=last_line(error))
+    absent = missing(error) if isinstance(error, ModuleNotFoundError) else None
+    hint = "" if absent is None else absent.hint
+    return TargetError(f"{what} cannot be imported: {message_of(error)}", hint, last_line(error))
 
 
 class _FromSource(SourceFileLoader):

@@ -17,6 +17,7 @@ from ..report.report import Finding
 from ..report.target_names import source_of, split_call
 from .at_import import ran
 from .construction import Arguments, built, is_factory, read_arguments
+from .extras import require
 from .importing import choices, named, near_file
 from .target_error import TargetError
 
@@ -47,6 +48,8 @@ def resolve(target: Any, inputs: Collection[str] = (), training: bool | None = N
     A class is built, with the arguments that the text gives. A function that a text names is called as a
     factory if the text gives arguments, or if it needs none and takes none of the inputs. A module that is
     built here is put into evaluation, unless `training` is true.
+
+    Raises TargetError for what cannot be checked, which includes a program in Python where there is no torch.
     """
     if isinstance(target, Target):
         return target
@@ -89,6 +92,7 @@ def _made(value: Any, name: str, made: bool, training: bool | None) -> Target:
             f"{name} is of type {type(value).__name__} and cannot be called",
             "a target is a class, a model, a function, or a function that makes one of these",
         )
+    require("torch")
     return Target(name, "python", value, made)
 
 

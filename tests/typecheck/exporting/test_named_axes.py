@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from anyshape.typecheck import export
 
-einx = pytest.importorskip("einx", reason="pip install 'anyshape[zoo]'")
+einx = pytest.importorskip("einx", reason="needs einx: the extra anyshape[zoo]")
 
 
 class Model(nn.Module):

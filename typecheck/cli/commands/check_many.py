@@ -104,10 +104,8 @@ def _executor(options: argparse.Namespace) -> Callable[[], Any]:
 
     if options.executor == "local":
         return partial(Worker, targets=True)
-    try:
-        from ...service.work.ray_executor import RayExecutor, connect
-    except ModuleNotFoundError as error:
-        raise ConfigError(f"there is no module {error.name!r}", "pip install 'anyshape[ray]'") from None
+    from ...service.work.ray_executor import RayExecutor, connect
+
     connect(options.ray_address, runtime_env={"working_dir": os.getcwd()})
     return partial(RayExecutor, targets=True)
 

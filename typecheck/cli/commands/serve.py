@@ -6,7 +6,6 @@ import argparse
 from pathlib import Path
 from typing import Any, Final
 
-from ...project.config import ConfigError
 from ..common import Commands, command
 
 _EPILOG: Final = """\
@@ -16,7 +15,6 @@ file in TOML (--config); docs/service.md lists them all.
 
 Exit codes: 0 ended on request, 2 bad usage or settings.
 """
-_EXTRA: Final = "the service needs more packages: pip install 'anyshape[service]'"
 
 
 def add(commands: Commands) -> None:
@@ -48,19 +46,15 @@ def add_store(parser: argparse.ArgumentParser) -> None:
 
 def settings_of(options: argparse.Namespace) -> Any:
     """The settings that the options ask for. Raises ConfigError."""
-    try:
-        from ...service.ops.settings import Settings, load
-    except ModuleNotFoundError as error:
-        raise ConfigError(f"there is no module {error.name!r}", _EXTRA) from None
+    from ...service.ops.settings import Settings, load
+
     given = {name: value for name, value in vars(options).items() if name in Settings.model_fields}
     return load(options.config, **given)
 
 
 def run(options: argparse.Namespace) -> int:
     settings = settings_of(options)
-    try:
-        from ...service.serving import serve
-    except ModuleNotFoundError as error:
-        raise ConfigError(f"there is no module {error.name!r}", _EXTRA) from None
+    from ...service.serving import serve
+
     serve(settings)
     return 0

@@ -64,11 +64,9 @@ def add_server(parser: CommandParser) -> None:
 
 
 def client_of(options: argparse.Namespace) -> Client:
-    """Raises ConfigError where there is no httpx, or no file with a token."""
-    try:
-        from ...remote.client import Client
-    except ModuleNotFoundError as error:
-        raise ConfigError(f"there is no module {error.name!r}", "pip install 'anyshape[service]'") from None
+    """Raises ConfigError where the file with the token cannot be read."""
+    from ...remote.client import Client
+
     token = None
     if options.token_file is not None:
         try:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from ...project.config import ConfigError
+from ...targets.extras import MissingPackage
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -100,7 +100,10 @@ class Traces:
 
 
 def traces_to(collector: str) -> Traces:
-    """Traces that a collector gets; none where none is named. Raises ConfigError without OpenTelemetry."""
+    """Traces that a collector gets; none where none is named.
+
+    Raises MissingPackage without OpenTelemetry, of which a part may be installed.
+    """
     if not collector:
         return Traces()
     try:
@@ -108,9 +111,8 @@ def traces_to(collector: str) -> Traces:
         from opentelemetry.sdk.resources import Resource
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
-    except ModuleNotFoundError as error:
-        told = f"traces need OpenTelemetry, and there is no module {error.name!r}"
-        raise ConfigError(told, "pip install 'anyshape[telemetry]'") from None
+    except ModuleNotFoundError:
+        raise MissingPackage("opentelemetry") from None
     provider = TracerProvider(resource=Resource.create({"service.name": NAME}))
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=collector)))
     return Traces(provider)
