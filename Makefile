@@ -6,7 +6,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 PACKAGES := constraints solver tracer typecheck
 
-.PHONY: help demo test test-all lint oracle coverage dtypes fuzz bench bench-check bench-baseline zoo host-diff compat clean
+.PHONY: help demo test test-all lint docs oracle coverage dtypes fuzz bench bench-check bench-baseline zoo host-diff compat clean
 
 help: ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -31,6 +31,11 @@ lint: .venv/installed-dev build/typing build/namespace ## ruff, mypy, import-lin
 	$(BIN)/ruff check
 	$(BIN)/mypy -p anyshape
 	PYTHONPATH=build/namespace $(BIN)/lint-imports
+
+# A warning fails: a link to a page or to a section that is not there, a docstring that cannot be read.
+docs: .venv/installed-docs ## build the documentation as a site in build/site/
+	$(BIN)/python docs/site/pages.py build/site-pages
+	$(BIN)/sphinx-build -q -W --keep-going -c docs/site -d build/site-cache build/site-pages build/site
 
 # `ORACLE="--op add --jobs 1"` passes options on.
 oracle: .venv/installed-dev ## compare the rules with torch's own samples
@@ -87,6 +92,10 @@ $(BIN)/python:
 
 .venv/installed-dev: pyproject.toml pins.txt | $(BIN)/python
 	$(PIP) install -q -c pins.txt -e ".[dev,torch,client,service,postgresql,telemetry,zoo,bench]"
+	@touch $@ .venv/installed
+
+.venv/installed-docs: pyproject.toml pins.txt | $(BIN)/python
+	$(PIP) install -q -c pins.txt -e ".[docs,torch,client]"
 	@touch $@ .venv/installed
 
 # The zoo's own environment; docs/dependencies.md says why.

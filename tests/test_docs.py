@@ -1,13 +1,20 @@
 """The examples in README.md and docs/ run.
 
-On each page the blocks share one namespace, in order. A block marked `python runs` is executed, one marked
-`pycon` is a session that shows its output, checked as a doctest. Every other block is there to be read, and
-so is one with a module that the installed torch does not have yet.
+On each page the blocks share one namespace and one folder, in order. A block marked `python runs` is
+executed, one marked `pycon` is a session that shows its output, checked as a doctest. A block marked `console
+runs` has commands with their output, where `…` stands for lines or for the rest of one, and a block with a
+title is a file. Every other block is there to be read, and so is one with a module that the installed torch
+does not have yet.
 """
 from __future__ import annotations
 
+import contextlib
 import doctest
+import io
 import re
+import runpy
+import shlex
+import subprocess
 import sys
 import tomllib
 from dataclasses import dataclass
@@ -18,6 +25,7 @@ from typing import Any
 
 import pytest
 
+import anyshape
 from anyshape.tracer.host.operators import INSTALLED
 from anyshape.typecheck.cli.main import main
 
@@ -27,7 +35,10 @@ PAGES = [page for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.m
 SINCE = {"torch.fx.experimental.dynamic_spec": (2, 13)}
 """The first release of torch that has a module."""
 
-_BLOCK = re.compile(r"^```(?P<mark>python runs|pycon)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(
+    r"^```(?P<mark>python runs|pycon|console runs|\w+ title=\"(?P<file>[\w./-]+)\")\n(?P<code>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
 
 
 @dataclass(frozen=True)
@@ -37,11 +48,15 @@ class Block:
     mark: str
     code: str
     line: int
+    file: str | None = None
+    """The name of the file whose text it is."""
 
 
 def blocks(text: str) -> list[Block]:
     found = _BLOCK.finditer(text)
-    return [Block(m["mark"], m["code"], text.count("\n", 0, m.start("code")) + 1) for m in found]
+    return [
+        Block(m["mark"], m["code"], text.count("\n", 0, m.start("code")) + 1, m["file"]) for m in found
+    ]
 
 
 def run(page: str, text: str) -> None:
@@ -57,6 +72,10 @@ def run(page: str, text: str) -> None:
                 continue
             if block.mark == "pycon":
                 _session(page, block, names)
+            elif block.mark == "console runs":
+                _commands(page, block)
+            elif block.file is not None:
+                Path(block.file).write_text(block.code)
             else:
                 source = "\n" * (block.line - 1) + block.code
                 exec(compile(source, page, "exec", dont_inherit=True), names)
@@ -73,9 +92,58 @@ def _session(page: str, block: Block, names: dict[str, Any]) -> None:
     assert not result.failed, "".join(said)
 
 
+def _commands(page: str, block: Block) -> None:
+    """Runs the commands of a block. Raises AssertionError where one prints other than what follows it."""
+    code = 0
+    for session in re.split(r"^\$ ", block.code, flags=re.MULTILINE)[1:]:
+        command, _, shown = session.partition("\n")
+        printed, code = (f"{code}\n", 0) if command == "echo $?" else _ran(command)
+        like = re.escape(shown).replace("…\\\n", "…\n")
+        like = re.sub(r"^…\n", r"(?s:.*\n)?", like, flags=re.MULTILINE).replace("…", ".*")
+        told = f"{page}, from line {block.line}: {command}\nshown:\n{shown}\nprinted:\n{printed}"
+        assert re.fullmatch(like, printed), told
+
+
+def _ran(command: str) -> tuple[str, int]:
+    """Returns what a command prints, and its exit code."""
+    name, *arguments = shlex.split(command)
+    if name == "anyshape":  # here, where torch is imported already
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            code = main(arguments)
+        return printed.getvalue(), code
+    assert name == "python", f"{name} is no command that the tests run"
+    done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=False)
+    return done.stdout, done.returncode
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder, which is the current one, with a cache of its own and a terminal of 100 columns."""
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    monkeypatch.setenv("ANYSHAPE_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    return tmp_path / "here"
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_the_examples_of_the_page_run(page: Path) -> None:
-    run(str(page.relative_to(ROOT)), page.read_text())
+def test_the_examples_of_the_page_run(page: Path, folder: Path) -> None:
+    text = page.read_text()
+    try:
+        run(str(page.relative_to(ROOT)), text)
+    finally:  # what the page imported from its own files
+        for file in {block.file for block in blocks(text) if block.file}:
+            sys.modules.pop(Path(file).stem, None)
+
+
+@pytest.mark.parametrize("shown", ["proved: f.py:f runs for…\n", "…\n", "proved…\n…\n"])
+def test_commands_print_what_the_page_shows(shown: str, folder: Path) -> None:
+    file = '```python title="f.py"\ndef f(x):\n    return x + 1\n```\n'
+    command = "```console runs\n$ anyshape check f.py:f -i 'x: [b]' --concise\n"
+    run("p.md", f"{file}{command}{shown}$ echo $?\n0\n```\n")
+    with pytest.raises(AssertionError, match="from line 6"):
+        run("p.md", f"{file}{command}{shown.replace('p', 'q').replace('…', '') or 'q'}$ echo $?\n1\n```\n")
 
 
 def test_blocks_share_a_namespace_and_others_are_left_alone() -> None:
@@ -103,6 +171,66 @@ def test_an_example_that_raises_is_caught_at_its_line() -> None:
     with pytest.raises(ZeroDivisionError) as raised:
         run("p.md", "text\n\n```python runs\n1 / 0\n```\n")
     assert raised.traceback[-1].lineno == 3  # counted from 0
+
+
+# ---- the site
+
+
+SITE = runpy.run_path(str(ROOT / "docs/site/pages.py"))
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    listed = [page for names in SITE["NAVIGATION"].values() for page in names]
+    assert sorted([*listed, "index"]) == sorted(SITE["pages"]())
+
+
+@pytest.mark.parametrize("page", SITE["pages"]().values())
+def test_links_lead_to_pages_and_sections(page: str) -> None:
+    """`make docs` looks at the same links in the site; here they are those of the repository."""
+    text = (ROOT / page).read_text()
+    for link, section in re.findall(r"\]\((?!\w+:)([^)#\s]*)(#[^)\s]+)?\)", text):
+        target = (ROOT / page).parent / link if link else ROOT / page
+        assert target.exists(), link
+        assert not section or section[1:] in sections(target.read_text()), link + section
+    assert SITE["text_of"](page).count("](../") == 0
+
+
+def sections(text: str) -> set[str]:
+    """Returns the anchors of the headings of a page."""
+    text = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_a_link_to_nothing_is_noticed() -> None:
+    with pytest.raises(ValueError, match=r"none\.md"):
+        SITE["site_link"]("none.md", "docs/ci.md")
+    assert SITE["site_link"]("../CONTRIBUTING.md", "docs/ci.md") == "contributing.md"
+    assert SITE["site_link"]("docs/ci.md", "README.md") == "ci.md"
+    assert SITE["site_link"]("../pins.txt", "docs/ci.md").endswith("/blob/main/pins.txt")
+
+
+def test_the_site_has_no_marks_of_the_tests() -> None:
+    for page in SITE["pages"]().values():
+        assert not re.search(r"^```\w+ ", SITE["text_of"](page), re.MULTILINE), page
+
+
+def test_the_reference_has_every_name_of_the_package() -> None:
+    named = re.findall(r"^\.\. auto(\w+):: (\w+)$", NAMED["api.md"], re.MULTILINE)
+    assert sorted(name for _, name in named) == sorted(anyshape.__all__)
+    kinds = {"function": type(test_a_link_to_nothing_is_noticed), "class": type, "exception": type}
+    assert all(isinstance(getattr(anyshape, name), kinds[kind]) for kind, name in named)
+
+
+def test_the_readme_links_to_every_page() -> None:
+    missing = [page for page in SITE["pages"]().values() if f"]({page})" not in NAMED["README.md"]]
+    assert missing == ["README.md"]
+
+
+def test_the_numbers_of_the_readme_are_those_of_the_coverage() -> None:
+    (rules,) = re.findall(r"^(\d+) operators have a rule", NAMED["coverage.md"], re.MULTILINE)
+    (told,) = re.findall(r"rules for some ([\d,]+)\s+operators", NAMED["README.md"])
+    assert int(told.replace(",", "")) == int(rules) // 50 * 50
 
 
 def test_outputs_that_pages_show_are_printed(
