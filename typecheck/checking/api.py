@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from math import inf
@@ -286,6 +286,9 @@ def question(
         asked = replace(_traced(found, source, rules, clock, replay), chosen=lines_of(chosen, right))
     if isinstance(asked, TargetError):
         raise asked
+    if inputs is None:
+        system = _within_its_limits(asked.system, asked.oracle)
+        asked = replace(asked, system=system, spec=replace(asked.spec, domain=system.domain))
     return replace(asked, guessed=lines)
 
 
@@ -298,8 +301,6 @@ def _traced(target: Target, source: Source, rules: Rules | None, clock: Clock, r
             system, changed = source.system(default_rules() if rules is None else rules, oracle, clock)
         except BadRules as error:
             raise TargetError(str(error), error.hint) from error
-        if spec is None:
-            system = _within_its_limits(system, oracle)
     if replay and all(path.end.how == "gave-up" for path in system.paths):
         _works_at_all(target, source, oracle)
     spec = replace(source.spec, domain=system.domain)
