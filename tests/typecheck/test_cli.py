@@ -104,7 +104,7 @@ GOOD = [
     (("models.py:same",), 0, ("proved", "x: float32[*x]", 'guessed: ', '--input "x: float32[*x]"')),
     (("models.py:Halves", "-i", "x: [b, h]"), 1, (
         "refined", "h % 2 == 0", "even, at least 2", "models.py:10", "return x.view(x.shape[0], 2, -1)",
-        "^^^", "returns", "float32[b, 2, h//2]",
+        "returns", "float32[b, 2, h//2]",
     )),
     (("models.py:Halves", "-i", "x: [b, h]", "-a", "h % 2 == 0"), 0, ("proved", "where h % 2 == 0")),
     (("models.py:Wrong", "-i", "x: [b, 16]"), 1, (
@@ -394,5 +394,5 @@ def test_colour_on_a_terminal_only(no_colour: str) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals are POSIX")
 def test_a_progress_bar_once_it_takes_long(models: Path) -> None:
     (models / "slow.py").write_text("import time\ndef f(x):\n    time.sleep(4)\n    return x\n")
-    assert "trace: " in on_terminal("slow.py:f", "-i", "x: [b]", "--no-run", stream="stderr")
+    assert "tracing: " in on_terminal("slow.py:f", "-i", "x: [b]", "--no-run", stream="stderr")
     assert on_terminal(str(ARCHIVES / "resnet.pt2"), stream="stderr") == ""

@@ -183,7 +183,8 @@ def led_by_dtypes(
     lines = lines_of(spec, wrong)
     first = next((one for one in refused if {*one.inputs} & wrong.keys()), refused[0])
     told = " and ".join(f"{name} should be {dtype}" for name, dtype in wrong.items())
-    repair = Repair(f"declare {'; '.join(lines)}, with which {_then(repaired)}", Origin())
+    then = "" if repaired.verdict is Verdict.PROVED else f", with which {_then(repaired)}"
+    repair = Repair(f"declare {'; '.join(lines)}{then}", Origin())
     bare = make(Code.DTYPE, first.reason, first.origin)
     there = next((one for one in report.findings if one.origin == first.origin), bare)
     message = f"{told}: {first.reason}"
@@ -205,8 +206,6 @@ def _rests_on(finding: Finding, places: set[tuple[str, int]]) -> bool:
 def _then(report: ReportData) -> str:
     """Returns what a program does, in the middle of a sentence."""
     match report.verdict:
-        case Verdict.PROVED:
-            return "it runs for all of them"
         case Verdict.REFINED:
             return f"it runs where {report.accepts}"
         case Verdict.REFUTED:

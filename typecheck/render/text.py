@@ -340,11 +340,9 @@ def _briefly(page: _Page, finding: Finding) -> Iterator[str]:
         yield where
     told = [f"refused at {sizes(finding.witness)}"] if finding.witness is not None else []
     told += [f"against {link.result} ({place(link.origin)})" for link in finding.conflict]
-    shown = (repair for repair in finding.repairs if repair.origin.file or finding.witness is None)
-    repair = next(shown, None)
-    if repair is not None:
-        here = place(repair.origin) == place(origin)
-        told.append(f"repair: {repair.message if here else repair_text(repair)}")
+    edits = [repair for repair in finding.repairs if repair.safe and repair.origin.file]
+    for repair in (*edits, *finding.repairs)[:1]:
+        told.append(f"repair: {repair_text(repair, origin)}")
     if told:
         yield from page.wrapped("; ".join(told), "      ", "    ")
 
@@ -417,9 +415,11 @@ def _facts(finding: Finding) -> Iterator[tuple[str, str]]:
         yield "repair" if index == 0 else "or", repair_text(repair)
 
 
-def repair_text(repair: Repair) -> str:
-    """`change 400 to 256 (in_features of fc1) at model.py:14`."""
-    where = f" at {place(repair.origin)}" if repair.origin.file else ""
+def repair_text(repair: Repair, near: Origin | None = None) -> str:
+    """`change 400 to 256 (in_features of fc1) at model.py:14`, without the place where that is the near line.
+    """
+    known = near is not None and place(near) == place(repair.origin)
+    where = f" at {place(repair.origin)}" if repair.origin.file and not known else ""
     unsafe = "" if repair.safe else " (changes the meaning)"
     return "; ".join((f"{repair.message}{where}{unsafe}", *repair.outputs))
 
