@@ -18,6 +18,7 @@ html_theme = "furo"  # light and dark, as the reader's system is set; asks no ot
 html_title = "anyshape"
 html_baseurl = PROJECT["urls"]["Documentation"]
 html_copy_source = False
+html_extra_path = ["../schema"]  # the schema of reports, at the address of its `$id`
 myst_heading_anchors = 4
 default_role = "code"
 smartquotes = False

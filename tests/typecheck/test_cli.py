@@ -396,3 +396,21 @@ def test_a_progress_bar_once_it_takes_long(models: Path) -> None:
     (models / "slow.py").write_text("import time\ndef f(x):\n    time.sleep(4)\n    return x\n")
     assert "tracing: " in on_terminal("slow.py:f", "-i", "x: [b]", "--no-run", stream="stderr")
     assert on_terminal(str(ARCHIVES / "resnet.pt2"), stream="stderr") == ""
+
+
+def test_github_gets_a_summary_of_the_job(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    summary = tmp_path / "summary.md"
+    summary.write_text("before\n")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+    arguments = ("models.py:Halves", "-i", "x: [b, h]", "--format")
+    assert check(*arguments, "markdown") == 1
+    text = capsys.readouterr().out
+    assert summary.read_text() == "before\n"
+    assert check(*arguments, "github") == 1
+    assert capsys.readouterr().out.startswith("::warning file=")
+    assert summary.read_text() == f"before\n{text}" and "`h % 2 == 0`" in text
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path))
+    assert check(*arguments, "github") == 2
+    assert "GITHUB_STEP_SUMMARY" in capsys.readouterr().err

@@ -57,6 +57,12 @@ def _github(reports: Sequence[ReportData]) -> str:
     return to_github(reports)
 
 
+def _markdown(reports: Sequence[ReportData]) -> str:
+    from .markdown import to_markdown
+
+    return to_markdown(reports)
+
+
 def _junit(reports: Sequence[ReportData]) -> str:
     from .junit import to_junit
 
@@ -85,6 +91,7 @@ FORMATS: Final[Mapping[str, Format]] = {
     "json": Format(_json, "application/json"),
     "sarif": Format(_sarif, "application/sarif+json"),
     "github": Format(_github, "text/plain; charset=utf-8"),
+    "markdown": Format(_markdown, "text/markdown; charset=utf-8"),
     "junit": Format(_junit, "application/xml"),
     "html": Format(_html, "text/html; charset=utf-8"),
     "dot": Format(_dot, "text/vnd.graphviz; charset=utf-8"),

@@ -2,7 +2,8 @@
 
 Values are written and read by the types of their fields: a list for a tuple, null for None. Formulas and dims
 are texts, in the grammar that `parse_formula` and `parse_dim` read. Origins stand where they are used: a tool
-needs no table. `schema` changes when a reader of the old form would misread the new.
+needs no table. `schema` changes when a reader of the old form would misread the new; fields may be added
+without that, so readers ignore those that they do not know, as this one does.
 `docs/schema/report.schema.json` describes the form for other programs.
 """
 
@@ -16,6 +17,7 @@ from operator import attrgetter, or_
 from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints
 
 from ...constraints.ir.language import Fact
+from ...constraints.ir.program import Origin
 from ...constraints.terms.formula_text import parse_formula
 from ...constraints.terms.syntax import parse_dim
 from ..report.report import Accepts, Output, ReportData
@@ -133,6 +135,12 @@ def _read_accepts(data: Mapping[str, Any]) -> Accepts:
     return Accepts(*formulas, tuple(data["symbols"]), data["exact"], sure)
 
 
+def _origin(origin: Origin) -> dict[str, Any]:
+    """The origin with the columns of its call in the file, from 1; 0 where they are not known."""
+    first, behind = (origin.indent + at + 1 if origin.stop else 0 for at in (origin.start, origin.stop))
+    return {**_fields(Origin).write(origin), "column": first, "end_column": behind}
+
+
 def _output(output: Output) -> dict[str, Any]:
     """The output with its value's fields beside its own; the value's text is the value."""
     data: dict[str, Any] = _fields(Output).write(output)
@@ -151,5 +159,6 @@ _FORMS: Final[Mapping[Any, Form]] = {
     DimText: Form(str, parse_dim),
     Accepts: Form(_accepts, _read_accepts),
     Output: Form(_output, _read_output),
+    Origin: Form(_origin, lambda data: _fields(Origin).read(data)),
 }
 """The forms that do not follow from the types."""

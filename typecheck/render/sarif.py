@@ -1,7 +1,8 @@
 """Reports as SARIF 2.1.0 (OASIS standard), which code scanning services read.
 
-Each code is a rule, each finding a result at its line and columns. The calls that led there are its code
-flow, requirements that contradict it are its related locations. A suppressed finding is a suppressed result.
+Each code is a rule, with its section of the catalogue as help. Each finding is a result at its line and
+columns. The calls that led there, as far as they change the sizes in question, are its code flow; requirements
+that contradict it are its related locations. A suppressed finding is a suppressed result.
 """
 
 from __future__ import annotations
@@ -14,12 +15,17 @@ from pathlib import Path
 from typing import Any, Final
 
 from ...constraints.ir.program import Origin
+from ..report.catalogue import address, published
 from ..report.codes import Code
 from ..report.report import Finding, Link, Repair, ReportData
 from .text import span
 from .words import relative, told
 
 SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+MOST_STEPS: Final = 20
+"""Steps of a code flow."""
+LONGEST_SNIPPET: Final = 400
+"""Characters of a line that are repeated in the results; its columns are those of the whole call."""
 _RULES: Final = {code: index for index, code in enumerate(Code)}
 _SUPPRESSED: Final[Mapping[str, str]] = {"source": "inSource", "project": "external", "baseline": "external"}
 
@@ -52,7 +58,11 @@ def _rule(code: Code) -> dict[str, Any]:
         "id": code.value,
         "name": "".join(word.capitalize() for word in code.value.split("-")),
         "shortDescription": {"text": code.summary},
-        "help": {"text": f"`anyshape explain {code.value}` explains it."},
+        "helpUri": address(code),
+        "help": {
+            "text": f"`anyshape explain {code.value}` explains it.",
+            "markdown": published(code),
+        },
         "defaultConfiguration": {"level": code.severity.value},
     }
 
@@ -68,7 +78,7 @@ def _result(report: ReportData, finding: Finding) -> dict[str, Any]:
         "partialFingerprints": {"anyshape/v1": _fingerprint(report, finding)},
         "properties": {"target": report.target, "verdict": report.verdict.value},
     }
-    if steps := [step for link in finding.chain if (step := _step(link))]:
+    if steps := [step for link in _shown(finding.chain) if (step := _step(link))]:
         flow = {"locations": [*steps, *([{"location": place}] if place else [])]}
         result["codeFlows"] = [{"threadFlows": [flow]}]
     if others := [_location(link.origin, link.op, link.result) for link in finding.conflict]:
@@ -96,6 +106,14 @@ def _fix(repair: Repair) -> dict[str, Any]:
     }
 
 
+def _shown(chain: Sequence[Link]) -> Sequence[Link]:
+    """Returns the calls of a chain that change the sizes in question; of many the first and the last ones."""
+    changing = [link for link in chain if not link.passed]
+    left_out = max(len(changing) - MOST_STEPS, 0)
+    half = MOST_STEPS // 2
+    return [*changing[:half], *changing[half + left_out :]]
+
+
 def _step(link: Link) -> dict[str, Any]:
     place = _location(link.origin, link.op, f"{link.op}: {link.result}")
     return {"location": place} if place else {}
@@ -109,7 +127,7 @@ def _location(origin: Origin, op: str, message: str = "") -> dict[str, Any]:
     if origin.code:
         start, stop = span(origin, op)
         region |= {"startColumn": origin.indent + start + 1, "endColumn": origin.indent + stop + 1}
-        region["snippet"] = {"text": origin.code[start:stop]}
+        region["snippet"] = {"text": origin.code[start : min(stop, start + LONGEST_SNIPPET)]}
     file = relative(origin.file)
     inside = not os.path.isabs(file)
     artifact = {"uri": file, "uriBaseId": "SRCROOT"} if inside else {"uri": Path(file).as_uri()}

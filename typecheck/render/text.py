@@ -550,7 +550,7 @@ def overview(reports: Sequence[ReportData], *, colour: bool = False) -> str:
     lines = [page.paint("targets", "bold")]
     wide = max((len(report.verdict) for report in reports), default=0)
     for report in reports:
-        open_ones = sum(not f.suppressed and f.severity is not Severity.NOTE for f in report.findings)
+        open_ones = len(report.open_findings)
         known = sum(bool(f.suppressed) for f in report.findings)
         counts = [_findings(open_ones)] * bool(open_ones) + [f"{known} suppressed"] * bool(known)
         verdict = page.paint(report.verdict.ljust(wide), _OF_VERDICT[report.verdict])

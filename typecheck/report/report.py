@@ -281,6 +281,11 @@ class ReportData:
         return certain if vague and certain is not False else accepts.formula
 
     @property
+    def open_findings(self) -> tuple[Finding, ...]:
+        """Returns the findings, apart from notes, that are not suppressed."""
+        return tuple(f for f in self.findings if not f.suppressed and f.severity is not Severity.NOTE)
+
+    @property
     def passes(self) -> bool:
         """Returns whether the verdict is proved and no error is found, or every finding against it is
         suppressed.

@@ -1,4 +1,4 @@
-"""Reports for other tools: SARIF, annotations of GitHub Actions, JUnit.
+"""Reports for other tools: SARIF, Markdown, annotations of GitHub Actions, JUnit.
 
 `sarif-2.1.0-rtm.5.json` is the JSON Schema of the OASIS standard, as the npm package `@microsoft/jest-sarif`
 (MIT) carries it.
@@ -21,11 +21,13 @@ from jsonschema.exceptions import ValidationError
 from rendered import PROGRAMS, report
 
 from anyshape.constraints.ir.program import Origin
-from anyshape.typecheck import Code, Finding, Report, Severity, Verdict
+from anyshape.typecheck import Code, Finding, Link, Report, Severity, Verdict
 from anyshape.typecheck.render.github import to_github
 from anyshape.typecheck.render.junit import to_junit
+from anyshape.typecheck.render.markdown import to_markdown
 from anyshape.typecheck.render.sarif import to_sarif
 from anyshape.typecheck.render.words import relative
+from anyshape.typecheck.report.report import Repair
 
 ROOT = Path(__file__).parent.parent.parent.parent
 SCHEMA = json.loads(Path(__file__).with_name("sarif-2.1.0-rtm.5.json").read_text())
@@ -90,6 +92,37 @@ def test_every_code_is_a_rule() -> None:
     assert [rule["defaultConfiguration"]["level"] for rule in rules] == [c.severity for c in Code]
 
 
+def test_rules_have_the_catalogue_as_help() -> None:
+    for rule in sarif()["runs"][0]["tool"]["driver"]["rules"]:
+        assert rule["helpUri"].endswith(f"/findings.html#{rule['id']}")
+        help = rule["help"]["markdown"]
+        assert "```python" in help or "*" in help
+        assert not re.search(r"\]\((?!https://)|^```\w+ ", help, re.MULTILINE), help
+
+
+def test_code_flows_are_short() -> None:
+    origin = Origin("model.py", 3, code="x = f(" + "x, " * 5000 + ")")
+    links = tuple(Link("relu", f"float32[{n}]", origin, passed=n % 2 == 1) for n in range(4000))
+    (result,) = sarif(with_finding(replace(AWKWARD, chain=links)))["runs"][0]["results"]
+    (flow,) = result["codeFlows"][0]["threadFlows"]
+    told = [step["location"].get("message", {}).get("text") for step in flow["locations"]]
+    assert told[:2] == ["relu: float32[0]", "relu: float32[2]"] and told[-2] == "relu: float32[3998]"
+    assert len(told) == 21 and len(json.dumps(result)) < 40_000
+
+
+def test_a_repair_of_a_text_is_a_fix() -> None:
+    for one in reports():
+        for finding, result in zip(one.findings, sarif(one)["runs"][0]["results"], strict=True):
+            edits = [repair for repair in finding.repairs if repair.old]
+            assert len(result.get("fixes", [])) == len(edits)
+    origin = Origin("model.py", 3, code="self.a = Linear(8, 4)", indent=8, start=16, stop=17)
+    repair = Repair("change 8 to 6", origin, "8", "6")
+    (result,) = sarif(with_finding(replace(AWKWARD, repairs=(repair,))))["runs"][0]["results"]
+    (change,) = result["fixes"][0]["artifactChanges"]
+    region = {"startLine": 3, "startColumn": 25, "endColumn": 26}
+    assert change["replacements"] == [{"deletedRegion": region, "insertedContent": {"text": "6"}}]
+
+
 def cut(result: Any) -> str:
     """What the result's region covers in the file."""
     place = result["locations"][0]["physicalLocation"]
@@ -136,6 +169,33 @@ def test_files_elsewhere_are_named_in_full() -> None:
     (result,) = sarif(with_finding(outside))["runs"][0]["results"]
     artifact = result["locations"][0]["physicalLocation"]["artifactLocation"]
     assert artifact == {"uri": "file:///elsewhere/a%20b.py"}
+
+
+# ---- Markdown
+
+
+def test_the_summary_has_a_row_for_each_target_and_the_findings() -> None:
+    text = to_markdown(reports())
+    heading, *_ = text.splitlines()
+    counted = sum(int(count) for count in re.findall(r"(\d+) (?:proved|refined|refuted|unknown)", heading))
+    assert heading.startswith("### anyshape: ") and counted == len(reports())
+    rows = re.findall(r"^\| (✅|❌|❓) \| `(.*?)` \| (\w+) \|", text, re.MULTILINE)
+    assert [(name, verdict) for _, name, verdict in rows] == [(r.target, r.verdict) for r in reports()]
+    assert [mark == "✅" for mark, *_ in rows] == [r.passes for r in reports()]
+    for finding in (f for r in reports() for f in r.findings):
+        assert f"[**{finding.code}**](" in text
+
+
+def test_no_text_of_a_report_is_read_as_markdown() -> None:
+    origin = Origin("m.py", 1, code="f(``x`|y``)")
+    awkward = replace(AWKWARD, message="<script>`a` *b* [c](d) | e", origin=origin)
+    text = to_markdown([replace(with_finding(awkward), target="<b>|`t`")])
+    assert "<script>" not in text and "*b*" not in text and "``` f(``x`|y``) ```" in text
+    assert "<b>: 1 finding" not in text and "`` <b>\\|`t` ``" in text
+
+
+def test_what_is_suppressed_is_not_in_the_summary() -> None:
+    assert "<details>" not in to_markdown([with_finding(replace(AWKWARD, suppressed="source"))])
 
 
 # ---- GitHub

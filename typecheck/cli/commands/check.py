@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -346,6 +347,19 @@ def _checked(
     return reports, failed
 
 
+def _summarise(reports: Sequence[Report]) -> None:
+    """Adds the reports to the summary of the job that GitHub Actions names, where it runs. Raises ConfigError
+    where that cannot be written.
+    """
+    if summary := os.environ.get("GITHUB_STEP_SUMMARY"):
+        try:
+            with open(summary, "a", encoding="utf-8", errors="backslashreplace") as file:
+                file.write(written("markdown", reports, project=True))
+        except OSError as error:
+            problem = f"{summary}, which GITHUB_STEP_SUMMARY names, cannot be written: {error.strerror}"
+            raise ConfigError(problem) from None
+
+
 def _shown(
     reports: Sequence[Report], options: argparse.Namespace, project: bool, early: _EarlyAnswer
 ) -> str:
@@ -354,11 +368,14 @@ def _shown(
 
         return "".join(f"{answer_line(report)}\n" for report in reports if not report.passes)
     if options.format != "text":
+        if options.format == "github":
+            _summarise(reports)
         return written(options.format, reports, project=project)
     from ...render.text import details_text, overview, to_text
 
     colour = options.output is None and coloured(sys.stdout)
-    told = [r for r in reports if not (project and r.passes) or options.verbose or options.shapes]
+    every = options.verbose or options.shapes or not project
+    told = [r for r in reports if every or not r.passes or r.open_findings]
     form = {"width": width(), "colour": colour, "shapes": options.shapes, "verbose": options.verbose}
     texts = [(details_text if early.stands(r) else to_text)(r, **form) for r in told]
     return "\n".join((overview(reports, colour=colour), *texts) if project else texts)

@@ -5,17 +5,16 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from importlib.resources import files
 from typing import Final
 
 from ....constraints.ir.spec_text import suggestion
 from ...project.config import ConfigError
+from ...report.catalogue import section
 from ...report.codes import Code
 from ..common import Commands, command
 from ..terminal import coloured
 
 _EPILOG: Final = "Without CODE, all codes are listed."
-_HEADING: Final = re.compile(r"^## (\S+)\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 
 
 def add(commands: Commands) -> None:
@@ -42,9 +41,7 @@ def run(options: argparse.Namespace) -> int:
 
 def explanation(code: Code, *, colour: bool = False) -> str:
     """The section of docs/findings.md, which comes with the package."""
-    document = (files("anyshape.typecheck") / "findings.md").read_text(encoding="utf-8")
-    text = dict(_HEADING.findall(document))[code.value].strip()
-    return f"{_styled(code.value, '1', colour)}\n\n{_plain(text, colour)}\n"
+    return f"{_styled(code.value, '1', colour)}\n\n{_plain(section(code), colour)}\n"
 
 
 def _plain(text: str, colour: bool) -> str:
