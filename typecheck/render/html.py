@@ -9,15 +9,27 @@ from __future__ import annotations
 
 import html
 import json
+import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from importlib.resources import files
 from typing import Any, Final
 
 from ...constraints.ir.program import Origin
-from ..report.report import Finding, Operand, ReportData, Verdict
+from ..report.report import Finding, Operand, Repair, ReportData, Verdict
 from .regions import Part, ProgramRegion, regions
-from .text import conditions, fact_text, headline, opinion_text, place, sizes, span, training_text
+from .text import (
+    conditions,
+    fact_text,
+    headline,
+    opinion_text,
+    place,
+    repair_text,
+    sizes,
+    span,
+    training_text,
+)
 from .words import told
 
 
@@ -88,8 +100,12 @@ def _examples(report: ReportData) -> list[str]:
 
 
 def _line(origin: Origin, op: str) -> tuple[Any, ...]:
-    """Returns the place, the function and text of a line, and the part of the text that is the call."""
-    return (place(origin), origin.function, origin.code, *(span(origin, op) if origin.code else (0, 0)))
+    """Returns the place, the function and text of a line, the part of the text that is the call, its column
+    in the file, and the whole path of the file, "" where only a part of it is known.
+    """
+    start, stop = span(origin, op) if origin.code else (0, 0)
+    path = origin.file if os.path.isabs(origin.file) else ""
+    return (place(origin), origin.function, origin.code, start, stop, origin.indent + start + 1, path)
 
 
 def _takes(operands: Iterable[Operand], position: dict[int, int]) -> list[list[Any]]:
@@ -125,27 +141,57 @@ MOST_ROWS: Final = 500
 
 
 def summary(report: ReportData) -> str:
-    """The report as a fragment of HTML without scripts, in the colours of the page that it stands on."""
+    """Returns the report as a fragment of HTML without scripts, readable on a light and on a dark page."""
     return "".join(_summary(report))
 
 
+_COLOURS: Final = {
+    "good": ("#1a7037", "#5cc486"),
+    "warning": ("#8f5200", "#f0b35c"),
+    "error": ("#b3261e", "#ff8a80"),
+    "unknown": ("#6a3fa6", "#bb9af0"),
+    "note": ("#0d57a8", "#7ab3ff"),
+}
+"""By meaning, the colours on a light and on a dark page."""
+_VERDICTS: Final = {
+    Verdict.PROVED: "good",
+    Verdict.REFINED: "warning",
+    Verdict.REFUTED: "error",
+    Verdict.UNKNOWN: "unknown",
+}
+
+
+def _scheme() -> str:
+    """Returns the style sheet with the colours of a dark page, as browsers and JupyterLab say that it is one.
+
+    Where it is left out, as GitHub does, the colours are those of a light page.
+    """
+    dark = ";".join(f"--anyshape-{name}:{dark}" for name, (_, dark) in _COLOURS.items())
+    light = ";".join(f"--anyshape-{name}:{light}" for name, (light, _) in _COLOURS.items())
+    return (
+        f"<style>@media(prefers-color-scheme:dark){{:root{{{dark}}}}}"
+        f"[data-jp-theme-light=false]{{{dark}}}[data-jp-theme-light=true]{{{light}}}</style>"
+    )
+
+
+def _colour(name: str) -> str:
+    return f"var(--anyshape-{name},{_COLOURS[name][0]})"
+
+
 _STYLE = {
-    "box": "border-left:4px solid {};padding:2px 0 2px 10px;margin:6px 0",
+    "box": "border-left:4px solid {0};padding:2px 0 2px 10px;margin:6px 0",
+    "word": "color:{0};font-weight:bold",
     "pre": "margin:2px 0;padding:2px 6px;background:rgba(128,128,128,.13);white-space:pre-wrap",
     "cell": "text-align:left;padding:1px 14px 1px 0;background:none",
-}
-_VERDICT_COLOURS = {
-    Verdict.PROVED: "#1a7037",
-    Verdict.REFINED: "#b26a00",
-    Verdict.REFUTED: "#c62828",
-    Verdict.UNKNOWN: "#7a4fb5",
 }
 
 
 def _summary(report: ReportData) -> Iterator[str]:
     e = html.escape
-    yield f'<div style="{_STYLE["box"].format(_VERDICT_COLOURS[report.verdict])}">'
-    yield f"<b>{report.verdict.value}</b>: <b>{e(report.target)}</b> {headline(report)}"
+    colour = _colour(_VERDICTS[report.verdict])
+    yield _scheme()
+    yield f'<div style="{_STYLE["box"].format(colour)}">'
+    yield f"{_word(report.verdict.value, colour)}: <b>{e(report.target)}</b> {headline(report)}"
     yield f'<pre style="{_STYLE["pre"]}">{e(chr(10).join(report.inputs))}</pre>'
     for words, condition in conditions(report):
         yield words
@@ -168,16 +214,36 @@ def _summary(report: ReportData) -> Iterator[str]:
 
 def _told(finding: Finding) -> Iterator[str]:
     e = html.escape
-    colour = {"error": "#c62828", "warning": "#b26a00", "note": "#1565c0"}[finding.severity]
-    message, *more = told(finding)
-    yield f'<div style="{_STYLE["box"].format(colour)}"><b>{finding.code.value}</b>: {e(message)}'
+    colour = _colour(finding.severity.value)
+    message, *more = told(replace(finding, repairs=()))
+    yield f'<div style="{_STYLE["box"].format(colour)}">{_word(finding.code.value, colour)}: {e(message)}'
     origin = finding.origin
     if origin.code:
         start, stop = span(origin, finding.op)
         code = f"{e(origin.code[:start])}<u><b>{e(origin.code[start:stop])}</b></u>{e(origin.code[stop:])}"
         yield f'<pre style="{_STYLE["pre"]}">{code}</pre>'
     yield "".join(f"<div>{e(line)}</div>" for line in (*([place(origin)] if origin.file else []), *more))
+    for repair in finding.repairs:
+        yield f"<div>{_word('repair', _colour('good'))}: {e(repair_text(repair))}</div>"
+        yield _edit(repair)
     yield "</div>"
+
+
+def _edit(repair: Repair) -> str:
+    """Returns the line before and after a repair; "" where the repair is only described."""
+    origin = repair.origin
+    if not repair.old or origin.code[origin.start : origin.stop] != repair.old:
+        return ""
+    changed = origin.code[: origin.start] + repair.new + origin.code[origin.stop :]
+    lines = (("-", "error", origin.code), ("+", "good", changed))
+    told = "\n".join(
+        f'<span style="color:{_colour(name)}">{sign} {html.escape(line)}</span>' for sign, name, line in lines
+    )
+    return f'<pre style="{_STYLE["pre"]}">{told}</pre>'
+
+
+def _word(text: str, colour: str) -> str:
+    return f'<span style="{_STYLE["word"].format(colour)}">{html.escape(text)}</span>'
 
 
 def _table(rows: Iterable[Sequence[str]]) -> Iterator[str]:

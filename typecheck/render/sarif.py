@@ -1,8 +1,8 @@
 """Reports as SARIF 2.1.0 (OASIS standard), which code scanning services read.
 
 Each code is a rule, with its section of the catalogue as help. Each finding is a result at its line and
-columns. The calls that led there, as far as they change the sizes in question, are its code flow; requirements
-that contradict it are its related locations. A suppressed finding is a suppressed result.
+columns. The calls that led there, as far as they change the sizes in question, are its code flow;
+requirements that contradict it are its related locations. A suppressed finding is a suppressed result.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from rendered import Deep, report
 from anyshape.constraints.ir.program import Origin
 from anyshape.typecheck import Code, Finding, Link, Report, Severity, Shape, check
 from anyshape.typecheck.render.html import page_data, summary, to_html
-from anyshape.typecheck.report.report import Operand
+from anyshape.typecheck.report.report import Operand, Repair
 
 ATTACK = "</script><img src=x onerror=\"document.title='broken into'\"><b>&amp;"
 
@@ -91,10 +91,43 @@ def test_a_notebook_gets_no_script_and_no_foreign_tag() -> None:
     ))  # fmt: skip
     for one in (evil, report("proved"), report("refuted")):
         assert set(_Tags(summary(one)).found) <= {
-            "div", "b", "u", "pre", "code", "table", "tr", "td", "details", "summary",
+            "div", "b", "u", "pre", "code", "table", "tr", "td", "details", "summary", "span", "style",
         }  # fmt: skip
     assert "t % 2 == 0" in report("refined")._repr_html_()
     assert _Tags(to_html([evil])).found.count("img") == 0
+
+
+def test_a_notebook_shows_repairs_as_changes() -> None:
+    origin = Origin("f.py", 3, code="self.a = Linear(8, 4)", start=16, stop=17)
+    repairs = (Repair("change 8 to <6>", origin, "8", "<6>"), Repair("assume a & b", Origin()))
+    text = summary(replace(report("refined"), findings=(
+        Finding(Code.CONDITION, "it", Severity.WARNING, origin, repairs=repairs),
+    )))  # fmt: skip
+    assert "change 8 to &lt;6&gt; at f.py:3" in text and "assume a &amp; b" in text
+    assert re.findall(r">([-+] .*?)</span>", text) == [
+        "- self.a = Linear(8, 4)", "+ self.a = Linear(&lt;6&gt;, 4)",
+    ]  # fmt: skip
+
+
+def test_a_notebook_has_colours_for_light_and_dark() -> None:
+    text = summary(report("refuted"))
+    assert "prefers-color-scheme:dark" in text and "data-jp-theme-light=false" in text
+    (style,) = re.findall(r"<style>(.*?)</style>", text)
+    for name, light in re.findall(r"var\(--anyshape-(\w+),(#\w+)\)", text):
+        (dark,) = {*re.findall(rf"--anyshape-{name}:(#\w+)", style.split("}")[0])}
+        assert contrast(light, "#ffffff") > 4.5 and contrast(dark, "#1e1e1e") > 4.5, name
+
+
+def contrast(colour: str, paper: str) -> float:
+    """Returns the contrast of two colours as WCAG 2 defines it."""
+
+    def light(text: str) -> float:
+        parts = [int(text[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    low, high = sorted((light(colour), light(paper)))
+    return (high + 0.05) / (low + 0.05)
 
 
 def test_a_notebook_holds_an_excerpt_of_very_many_calls() -> None:
@@ -207,6 +240,40 @@ def test_the_page_tells_the_report(opened: Opener, name: str) -> None:
 def test_edges_carry_symbolic_shapes(opened: Opener) -> None:
     page = whole(opened(report("refuted")))
     assert sorted(page.locator(".shape").all_text_contents()) == ["[b, 2]", "[b, 6]", "[b, 8]"]
+
+
+@in_browser
+def test_labels_stand_beside_their_lines(opened: Opener) -> None:
+    page = whole(opened(report("refuted")))
+    lines, labels = page.locator(".wire"), page.locator(".shape")
+    for at in range(labels.count()):
+        label = labels.nth(at).bounding_box()
+        for line in (lines.nth(n).bounding_box() for n in range(lines.count())):
+            is_level = line["y"] < label["y"] + label["height"] and label["y"] < line["y"] + line["height"]
+            middle = line["x"] + line["width"] / 2
+            assert not is_level or not label["x"] < middle < label["x"] + label["width"]
+
+
+@in_browser
+def test_the_answer_stands_above_the_selected_call(opened: Opener) -> None:
+    page = opened(report("refined"))
+    headings = [text.lower() for text in page.locator("#side h2").all_text_contents()]
+    answer, selected = headings.index("it runs exactly where"), headings.index("selected")
+    assert headings[0] == "inputs" and answer < selected < headings.index("findings")
+
+
+@in_browser
+def test_lines_open_in_an_editor_where_their_path_is_known(opened: Opener) -> None:
+    page = opened(report("refuted"))
+    (finding,) = report("refuted").findings
+    origin = finding.origin
+    column = origin.indent + origin.start + 1
+    links = {a.get_attribute("href") for a in page.locator("#side a.editor").element_handles()}
+    assert links == {f"vscode://file{origin.file}:{origin.line}:{column}"}
+    assert opened(deep(1)).locator("a.editor").count() == 0  # its file has no whole path
+    hostile = replace(finding, origin=replace(origin, file="/a b/javascript:alert(1)#?.py"))
+    link = opened(replace(report("refuted"), findings=(hostile,))).locator(".finding + a.editor")
+    assert link.get_attribute("href").startswith("vscode://file/a%20b/javascript:alert(1)%23%3F.py:")
 
 
 @in_browser

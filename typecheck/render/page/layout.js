@@ -3,6 +3,7 @@
 
 const PAD = 14; // around what is laid out
 const CHAR_OF_EDGE = 6.7; // width of a character on an edge
+const BESIDE = 7; // between a line and its label, which stands to the right of it
 
 // nodes: [{width, height}]; wires: [{from, to, label}] by places in the list of nodes.
 // Gives {width, height, places: [[x, y] of each node's middle], paths: [{points, at, square} of each wire]}.
@@ -21,7 +22,7 @@ function arrange(nodes, wires) {
       String(wire.from),
       String(wire.to),
       wire.label
-        ? {width: wire.label.length * CHAR_OF_EDGE, height: 15, labelpos: "c"}
+        ? {width: wire.label.length * CHAR_OF_EDGE, height: 15, labelpos: "r", labeloffset: BESIDE}
         : {width: 0, height: 0},
     ),
   );
@@ -103,7 +104,8 @@ function columns(nodes, wires, flat) {
       top = OVER - 12 - off;
     const bottom = ends[from] - 4 + off / 2;
     const routed = [...first, [first.at(-1)[0], bottom], [up, bottom], [up, top], [last[0][0], top], ...last];
-    return {points: routed, at: [first[0][0], first[0][1] + 17], square: true};
+    const beside = BESIDE + (wire.label.length * CHAR_OF_EDGE) / 2;
+    return {points: routed, at: [first[0][0] + beside, first[0][1] + 17], square: true};
   });
   return {
     width: x - GUTTER + PAD + (lane ? 12 : 0),

@@ -384,6 +384,13 @@
 
   // ---- what the pointer and the side panel tell of a part
 
+  function toEditor([where, , , , , column, path]) {
+    // A link that opens the line in an editor, on a machine where the file has this path.
+    const line = where.slice(where.lastIndexOf(":") + 1);
+    const to = encodeURI(path.replaceAll("\\", "/").replace(/^\/*/, "/")).replace(/[?#]/g, encodeURIComponent);
+    return make("a", {class: "editor", href: `vscode://file${to}:${line}:${column}`}, "Open in VS Code");
+  }
+
   function excerpt([where, name, code, start, stop]) {
     const box = make("div", {class: "source"});
     if (where !== "?") box.append(make("div", {class: "faint"}, name ? `${where} in ${name}` : where));
@@ -415,7 +422,9 @@
       return box;
     }
     say(part.call.results.join(", "), "mono");
-    box.append(excerpt(report.origins[part.call.origin]));
+    const origin = report.origins[part.call.origin];
+    box.append(excerpt(origin));
+    if (origin.at(-1)) box.append(toEditor(origin));
     for (const [source, value] of part.call.takes)
       say(`takes ${value} from ${typeof source === "string" ? source : named(byCall[source])}`, "faint mono");
     report.findings.filter(f => f.call === part.index).forEach(f => say(`${f.code}: ${f.message}`));
@@ -429,10 +438,6 @@
     const box = $("side");
     box.replaceChildren();
     const head = text => box.append(make("h2", {}, text));
-    if (chosen && chosen.kind !== "region") {
-      head("Selected");
-      box.append(describe(chosen));
-    }
     head("Inputs");
     report.inputs.forEach(line => box.append(make("div", {class: "mono"}, line)));
     for (const [words, condition] of report.conditions) {
@@ -446,6 +451,11 @@
       box.append(list);
     }
     report.examples.forEach(line => box.append(make("p", {class: "faint"}, line)));
+    if (chosen && chosen.kind !== "region") {
+      head("Selected");
+      box.lastChild.id = "selected";
+      box.append(describe(chosen));
+    }
     head(report.findings.length ? "Findings" : "No findings");
     report.findings.forEach((finding, index) => {
       const button = make(
@@ -458,6 +468,7 @@
       finding.more.forEach(line => button.append(make("div", {class: "faint"}, line)));
       button.addEventListener("click", () => toFinding(index));
       box.append(button);
+      if (finding.line.at(-1)) box.append(toEditor(finding.line));
     });
     if (report.suppressed) box.append(make("p", {class: "faint"}, `${report.suppressed} suppressed`));
     head("Keys");
@@ -598,6 +609,7 @@
   function choose(part, move) {
     chosen = part;
     side();
+    $("selected")?.scrollIntoView({block: "nearest"});
     redraw();
     if (move) {
       const {width, height} = svg.getBoundingClientRect();
