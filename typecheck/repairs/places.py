@@ -9,6 +9,7 @@ from typing import Final
 
 from ...constraints.ir.program import Node, Origin
 from ...constraints.ir.system import Path, System
+from ...constraints.terms.formula import Compare, Formula, conjuncts, free_symbols, holds
 from ..facade import Report
 from ..report.report import Finding, Link
 from . import expressions
@@ -67,6 +68,21 @@ def leaves_most(condition: str) -> bool:
     """Returns whether the condition consists of multiples, least sizes and unequal sizes alone."""
     asked = re.compile(r"\w+ % \d+ == \d+|\d+ <= \w+|\w+ != \d+")
     return all(asked.fullmatch(part) for part in condition.split(" and "))
+
+
+def is_usual(formula: Formula) -> bool:
+    """Returns whether a requirement consists of multiples, least sizes and unequal sizes alone, such as
+    `5 <= h//2`.
+    """
+    return all(leaves_most(str(part)) or _is_least(part) for part in conjuncts(formula))
+
+
+def _is_least(formula: Formula) -> bool:
+    """Returns whether an inequality over one size holds of large ones."""
+    names = free_symbols(formula)
+    if not isinstance(formula, Compare) or formula.op != ">=" or len(names) != 1:
+        return False
+    return all(holds(formula, dict.fromkeys(names, size)) for size in (10**6, 10**6 + 1))
 
 
 def call(origin: Origin) -> tuple[str, int, int, int]:

@@ -23,7 +23,7 @@ from ...tracer.recording.record import record
 from ..replay.replay import Ran, Replayer
 from ..report.findings import outputs
 from ..report.report import Finding, Output
-from .places import calls, leaves_most, line
+from .places import calls, is_usual, leaves_most, line
 
 MAX_PATHS: Final = 64
 
@@ -114,7 +114,8 @@ class Prover:
         that are written in another way.
         """
         if [o.name for o in before] != [o.name for o in now]:
-            return (f"{_texts(before)} -> {_texts(now)}",) if before else ()
+            texts = _texts(before), _texts(now)
+            return (" -> ".join(texts),) if before and texts[0] != texts[1] else ()
         return tuple(
             f"{new.name}: {old.value} -> {new.value}"
             for old, new in zip(before, now, strict=True)
@@ -147,9 +148,9 @@ class Prover:
         """Returns whether a requirement of the changed program is no matter of the finding: one at another
         line that had some before, or a least size where the finding asks for more than such.
         """
-        if line(requirement.origin) != line(finding.origin):
-            return line(requirement.origin) in self.lines
-        return leaves_most(str(requirement.needs)) and not leaves_most(finding.condition)
+        if line(requirement.origin) in self.lines - {line(finding.origin)}:
+            return True
+        return not leaves_most(finding.condition) and is_usual(requirement.needs)
 
     def _outgrows(self, system: System, finding: Finding) -> bool:
         """Returns whether an elementwise call of this line gives more dimensions than any of its operands has
@@ -235,4 +236,7 @@ def _strange(before: Sequence[Output], now: Sequence[Output]) -> int:
 
 
 def _texts(outputs: Sequence[Output]) -> str:
-    return ", ".join(f"{output.name}: {output.value}" for output in outputs)
+    values: dict[str, dict[str, None]] = {}
+    for output in outputs:
+        values.setdefault(output.name, {})[output.value.text] = None
+    return ", ".join(f"{name}: {' or '.join(texts)}" for name, texts in values.items())

@@ -19,7 +19,7 @@ from ...constraints.ir.language import Tensor
 from ...constraints.ir.program import Origin
 from ...constraints.ir.spec import Spec
 from ...constraints.ir.system import System
-from ...constraints.terms.formula import Formula, all_of
+from ...constraints.terms.formula import Formula, all_of, free_symbols
 from ...constraints.terms.formula_text import parse_formula
 from ...solver.decide import decide, requirements
 from ...solver.repair import fillings
@@ -207,11 +207,12 @@ class _RepairSearch:
         if asked is None:
             return
         others = self.prover.lines - {line(finding.origin)}
-        every = [r.needs for r in asked]
-        these = [r.needs for r in asked if line(r.origin) not in others]
-        refused = [r.needs for r in asked if call(r.origin) == call(finding.origin)]
+        asked = tuple(r for r in asked if not holes.keys().isdisjoint(free_symbols(r.needs)))
+        these = tuple(r for r in asked if line(r.origin) not in others)
+        refused = tuple(r for r in asked if call(r.origin) == call(finding.origin))
         seen: list[dict[str, int]] = []
-        for needs in dict.fromkeys(map(tuple, filter(None, (every, these, refused)))):
+        for wanted in dict.fromkeys(filter(None, (asked, these, refused))):
+            needs = [r.needs for r in wanted]
             for values in islice(fillings(needs, domain, holes, judge), MAX_FILLINGS):
                 if values not in seen:
                     seen.append(values)
