@@ -26,6 +26,7 @@ from ...tracer.patches.edits import (
 )
 from ..report.report import Link
 from . import expressions
+from .constructors import changed_likewise
 from .expressions import Literal, Text
 
 
@@ -151,10 +152,12 @@ class Changes:
     # ---- the module's arguments
 
     def _of_module(self) -> Iterator[RankedChange]:
-        given = arguments(self.module) if self.module is not None else None
-        likewise = self._likewise() if given else ()
-        for rank, name, value in self._arguments(given or {}):
-            yield self._candidate(rank, Rebuilt(self.path, name, value, likewise))
+        given = (arguments(self.module) if self.module is not None else None) or {}
+        likewise: dict[str, tuple[str, ...]] = {}
+        for rank, name, value in self._arguments(given):
+            if name not in likewise:
+                likewise[name] = self._likewise(name, given)
+            yield self._candidate(rank, Rebuilt(self.path, name, value, likewise[name]))
 
     def _arguments(self, given: dict[str, Any]) -> Iterator[tuple[int, str, Any]]:
         """Other values of a module's arguments, with their ranks."""
@@ -170,20 +173,13 @@ class Changes:
                     filled = float(near) if isinstance(value, float) else near
                     yield 4 if name == "num_layers" else 3, name, filled
 
-    def _likewise(self) -> tuple[str, ...]:
-        """Modules that the same line has built, in other instances of the class that it stands in."""
-        inner = self.path.removeprefix(self.owner_path).lstrip(".")
-        if self.owner is None or self.module is None or not self.owner_path:
-            return ()
-        given = arguments(self.module)
-        found = []
-        for path, owner in self.target.named_modules():
-            other = module_at(self.target, f"{path}.{inner}") if type(owner) is type(self.owner) else None
-            if other is None or other is self.module or type(other) is not type(self.module):
-                continue
-            if arguments(other) == given:
-                found.append(f"{path}.{inner}")
-        return tuple(found)
+    def _likewise(self, name: str, given: dict[str, Any]) -> tuple[str, ...]:
+        """Modules whose argument has the number of the same call: in a comprehension, or in other instances
+        of the class that it stands in.
+        """
+        others = changed_likewise(self.target, self.path, name)
+        found = {path: module_at(self.target, path) for path in others}
+        return tuple(path for path, other in found.items() if other and arguments(other) == given)
 
     # ---- literals
 

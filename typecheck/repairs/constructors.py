@@ -6,6 +6,7 @@ import ast
 import inspect
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Final
 
 from ...constraints.ir.program import Origin
@@ -93,20 +94,34 @@ def where_numbers_stand(target: Any, edit: Edit) -> Edit:
     """
     if not isinstance(edit, Rebuilt) or type(edit.value) is not int:
         return edit
-    path, name = edit.module, edit.parameter
+    path, name = _number_at(target, edit.module, edit.parameter)
+    built = built_at(target, path)
+    if path == edit.module or built is None:
+        return edit
+    kind = type(module_at(target, path))
+    node = argument(built.call, kind, name)
+    given = _literals(built.call, kind, name, edit.value)
+    if given is None or not (node is None or number_of(node) is not None):
+        return edit
+    return Constructed(path, name, edit.value, *given, _built_likewise(target, path))
+
+
+def changed_likewise(target: Any, path: str, name: str) -> tuple[str, ...]:
+    """Returns the paths of the other modules whose parameter `name` has the number of the same call."""
+    outer, _ = _number_at(target, path, name)
+    return tuple(other + path.removeprefix(outer) for other in _built_likewise(target, outer))
+
+
+def _number_at(target: Any, path: str, name: str) -> tuple[str, str]:
+    """Returns the module, and the parameter of its constructor, in whose call the number stands that a
+    parameter of a module has.
+    """
     while (built := built_at(target, path)) is not None:
-        module = module_at(target, path)
-        assert module is not None
-        node = argument(built.call, type(module), name)
-        if isinstance(node, ast.Name) and node.id in _handed_on(built) and built.owner:
-            path, name = built.owner, node.id
-            continue
-        if path == edit.module or not (node is None or number_of(node) is not None):
-            return edit
-        given = _literals(built.call, type(module), name, edit.value)
-        same = _built_by(target, path, built)
-        return edit if given is None else Constructed(path, name, edit.value, *given, same)
-    return edit
+        node = argument(built.call, type(module_at(target, path)), name)
+        if not (isinstance(node, ast.Name) and node.id in _handed_on(built) and built.owner):
+            break
+        path, name = built.owner, node.id
+    return path, name
 
 
 def _literals(
@@ -128,8 +143,11 @@ def _literals(
     return tuple(new[:count]), tuple((named if replaced else named | {name: value}).items())
 
 
-def _built_by(target: Any, path: str, built: Built) -> tuple[str, ...]:
-    """Returns the paths of the other modules that the same call has built."""
+def _built_likewise(target: Any, path: str) -> tuple[str, ...]:
+    """Returns the paths of the other modules that the call which built a module has built, too."""
+    built = built_at(target, path)
+    if built is None:
+        return ()
     kind = type(module_at(target, path))
     found = []
     for other, module in target.named_modules():
@@ -146,6 +164,7 @@ def assigned_at(owner: Any, name: str) -> tuple[Text, ast.expr] | None:
     return next((assignment for assignment in found if assignment is not None), None)
 
 
+@lru_cache(maxsize=1024)
 def _assignment(kind: type, name: str) -> tuple[Text, ast.expr] | None:
     """Returns the expression that a class assigns to `self.name`, with its file, where it does so exactly
     once.
@@ -181,10 +200,16 @@ def _is_self(node: ast.expr, name: str) -> bool:
 
 
 def _member(value: ast.expr | None, step: str) -> ast.expr | None:
-    """The member of `nn.Sequential(…)` or of `nn.ModuleList([…])` at a place."""
+    """The member of `nn.Sequential(…)` or of `nn.ModuleList([…])` at a place; of a comprehension, the
+    expression that makes each.
+    """
     if not isinstance(value, ast.Call) or not step.isdigit():
         return None
     members = arguments(value)
+    if len(members) == 1:
+        only = members[0].value if isinstance(members[0], ast.Starred) else members[0]
+        if isinstance(only, ast.ListComp | ast.GeneratorExp):
+            return only.elt
     if any(isinstance(m, ast.Starred) for m in members) or int(step) >= len(members):
         return None
     return members[int(step)]
