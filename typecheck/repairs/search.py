@@ -19,6 +19,7 @@ from ...constraints.ir.language import Tensor
 from ...constraints.ir.program import Origin
 from ...constraints.ir.spec import Spec
 from ...constraints.ir.system import System
+from ...constraints.terms.dims import Dim
 from ...constraints.terms.formula import Formula, all_of, free_symbols
 from ...constraints.terms.formula_text import parse_formula
 from ...solver.decide import decide, requirements
@@ -162,32 +163,43 @@ class _RepairSearch:
                 if _is_trivial(candidate, edit):
                     postponed.append((candidate, edit))
                 elif (proved := self.prover.gone(edit, finding, until)) is not None:
-                    found[candidate.place] = self._found(candidate, edit, proved, len(found))
+                    found[candidate.place] = self._found(candidate, edit, proved, finding, len(found))
                     best = min(best, candidate.rank + (UNTIDY if proved.left else 0))
                     break
         natural = declared(finding, self.before, False) is not None
         for candidate, edit in () if found or natural else postponed:
             if not found and (proved := self.prover.gone(edit, finding, until)) is not None:
-                found[candidate.place] = self._found(candidate, edit, proved, 0)
+                found[candidate.place] = self._found(candidate, edit, proved, finding, 0)
         keeping = any(f.proved.keeps and f.repair.safe for f in found.values())
         judged = [f if f.proved.keeps or not keeping else f.unsafe for f in found.values()]
         return sorted(judged, key=lambda f: f.order)
 
-    def _found(self, candidate: RankedChange, edit: Edit, proved: Proved, nth: int) -> _Found:
-        safe = not _is_trivial(candidate, edit) and not drops(edit)
+    def _found(
+        self, candidate: RankedChange, edit: Edit, proved: Proved, finding: Finding, nth: int
+    ) -> _Found:
+        safe = not _is_trivial(candidate, edit) and not _drops(edit) and not self._resamples(edit, finding)
         repair = replace(told(self.target, edit, candidate.origin), safe=safe, outputs=proved.outputs)
         return _Found(candidate.rank, edit, proved, nth, repair)
 
-    def _candidates(self, finding: Finding) -> Iterator[RankedChange]:
-        for distance, link in enumerate(places(finding, self.report)):
-            yield from Changes(self.target, link, distance).candidates()
-        shapes = [
+    def _resamples(self, edit: Edit, finding: Finding) -> bool:
+        """Returns whether the change interpolates what may be no picture, such as the features of tokens."""
+        resamples = isinstance(edit, Rewritten) and ".interpolate(" in edit.text
+        return resamples and max(map(len, self._shapes(finding)), default=0) < 4
+
+    def _shapes(self, finding: Finding) -> list[tuple[Dim, ...]]:
+        """Returns the shapes of the operands of the call that is refused."""
+        return [
             value.shape
             for node, path in calls(self.system, finding)
             for ref in node.refs
             if isinstance(value := path.values[ref.id], Tensor)
         ]
-        yield from Changes(self.target, Link(finding.op, "", finding.origin), 0).projections(shapes)
+
+    def _candidates(self, finding: Finding) -> Iterator[RankedChange]:
+        for distance, link in enumerate(places(finding, self.report)):
+            yield from Changes(self.target, link, distance).candidates()
+        refused = Changes(self.target, Link(finding.op, "", finding.origin), 0)
+        yield from refused.projections(self._shapes(finding))
 
     def _concrete(self, edit: Edit, finding: Finding, until: float) -> Iterator[Edit]:
         """The change with each number that it leaves open filled in, in the ways that are right."""
@@ -229,7 +241,7 @@ def _is_trivial(candidate: RankedChange, edit: Edit) -> bool:
     return type(value) is int and value == _LEAST.get(getattr(edit, "parameter", ""), 1)
 
 
-def drops(edit: Edit) -> bool:
+def _drops(edit: Edit) -> bool:
     """Returns whether the change averages elements that the program had."""
     return isinstance(edit, Rewritten) and ".mean(" in edit.text
 
