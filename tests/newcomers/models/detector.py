@@ -30,6 +30,8 @@ class Detector(nn.Module):
         scores, boxes = [], []
         for level in self.pyramid(features):
             b, _, h, w = level.shape
-            scores.append(self.scores(level).view(b, self.anchors, self.classes, h, w).flatten(3).mT.flatten(1, 2))
-            boxes.append(self.boxes(level).view(b, self.anchors, 4, h, w).flatten(3).mT.flatten(1, 2))
+            score = self.scores(level).view(b, self.anchors, self.classes, h, w)
+            box = self.boxes(level).view(b, self.anchors, 4, h, w)
+            scores.append(score.permute(0, 3, 4, 1, 2).reshape(b, -1, self.classes))
+            boxes.append(box.permute(0, 3, 4, 1, 2).reshape(b, -1, 4))
         return torch.cat(scores, 1), torch.cat(boxes, 1)

@@ -1,4 +1,4 @@
-"""A small GPT in the manner of nanoGPT: a dataclass of settings, causal attention, weights that are shared."""
+"""A small GPT in the manner of nanoGPT: a dataclass of settings, causal attention, shared weights."""
 
 import math
 from dataclasses import dataclass
