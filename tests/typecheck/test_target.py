@@ -22,6 +22,10 @@ class Needs:
     def __init__(self, depth, width: int = 3): self.given = depth, width
     def __call__(self, x): return x
 
+class Takes:
+    def __init__(self, config: "Configured"): self.given = config
+    def __call__(self, x): return x
+
 class Broken:
     def __init__(self):
         raise RuntimeError("no weights here")
@@ -70,6 +74,8 @@ RESOLVED = {
     "models.py:Needs(3, width=4)": "Needs",
     "models.py:Needs(depth={'a': [1, -2.5, None, True, 'a(b):c']})": "Needs",
     "models.py:Configured()": "Configured",
+    "models.py:Needs(Configured(depth=4))": "Needs",
+    "models.py:Needs(width=2, depth=Needs(Configured()))": "Needs",
     "models.py:factory()": "Model",
     "models.py:scaled(2)": "Model",
     "models.py:Outer.Inner()": "Inner",
@@ -77,7 +83,7 @@ RESOLVED = {
 
 REFUSED = {
     "models.py:Modle": ("models.py has no 'Modle'", "did you mean 'Model'?"),
-    "models.py:zzz": ("no 'zzz'", "it defines", "Outer", "and 4 more"),
+    "models.py:zzz": ("no 'zzz'", "it defines", "Outer", "and 5 more"),
     "models.py": ("does not name what to check", "factory"),
     "models.py:Outer.Iner": ("models.py:Outer has no 'Iner'", "Inner"),
     "models.py:Needs": ("Needs needs depth", '"models.py:Needs(depth=…)"', "Needs(depth, width: int = 3)"),
@@ -87,6 +93,11 @@ REFUSED = {
     "models.py:Needs(1, depth=2)": ("multiple values for argument 'depth'",),
     "models.py:Needs(n)": ("the argument n is no literal", "a number, a text in quotes"),
     "models.py:Needs(open('x'))": ("the argument open('x') is no literal",),
+    "models.py:Needs(Configred(2))": ("has no class 'Configred'", "did you mean 'Configured'?"),
+    "models.py:Needs(dataclass(2))": ("no literal, and its file has no class 'dataclass'",),
+    "models.py:Needs(factory())": ("no literal, and its file has no class 'factory'",),
+    "models.py:Needs(Configured(open('x')))": ("the argument open('x') is no literal",),
+    "models.py:Takes": ('"models.py:Takes(config=Configured())"',),
     "models.py:Needs(*[1])": ("the argument *[1] is no literal",),
     "models.py:Needs(**{'depth': 1})": ("**{'depth': 1} is no argument",),
     "models.py:Needs(1) + f(2)": ("the arguments '1) + f(2' cannot be read",),

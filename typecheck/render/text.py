@@ -114,6 +114,17 @@ def _joined(*sections: Iterable[str]) -> str:
     return "\n\n".join(texts) + "\n" if texts else ""
 
 
+_OPTIONS: Final = re.compile(r"""--input (?:"[^"]*"|'[^']*')(?: --input (?:"[^"]*"|'[^']*'))*""")
+_GLUE: Final = "\x00"
+"""What stands for a space at which no line ends."""
+
+
+def _whole(text: str) -> str:
+    """Returns a text with options to paste in one piece, since a line break between them would end a command.
+    """
+    return _OPTIONS.sub(lambda found: found[0].replace(" ", _GLUE), text)
+
+
 class _Page:
     """The width and colours of the output, and whether findings are told in full."""
 
@@ -126,14 +137,16 @@ class _Page:
         return f"\x1b[{';'.join(_COLOURS[s] for s in styles)}m{text}\x1b[0m"
 
     def wrapped(self, text: str, indent: str = "", first: str | None = None) -> list[str]:
-        return textwrap.wrap(
-            text,
+        """Returns lines of the width of the page. Options to paste stay on one line."""
+        lines = textwrap.wrap(
+            _whole(text),
             self.width,
             initial_indent=indent if first is None else first,
             subsequent_indent=indent,
             break_long_words=False,
             break_on_hyphens=False,
-        ) or [first or ""]
+        )
+        return [line.replace(_GLUE, " ") for line in lines] or [first or ""]
 
 
 def _head(page: _Page, report: ReportData) -> Iterator[str]:
@@ -321,8 +334,8 @@ def _finding(page: _Page, finding: Finding, more: int) -> Iterator[str]:
 def _message(page: _Page, finding: Finding) -> Iterator[str]:
     code = page.paint(finding.code.value, "bold", _OF_SEVERITY[finding.severity])
     room = page.width - len(finding.code.value) - 2
-    first, *rest = textwrap.wrap(finding.message, max(room, 20), break_long_words=False) or [""]
-    yield f"{code}: {page.paint(first, 'bold')}"
+    first, *rest = textwrap.wrap(_whole(finding.message), max(room, 20), break_long_words=False) or [""]
+    yield f"{code}: {page.paint(first.replace(_GLUE, ' '), 'bold')}"
     yield from (page.paint(f"  {line}", "bold") for line in page.wrapped(" ".join(rest)) if rest)
 
 
