@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 import inspect
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import torch
@@ -46,6 +47,30 @@ class Captioner(nn.Module):
 
     def forward(self, batch):  # type: ignore[no-untyped-def]
         return self.words(batch["tokens"]).mean(1) + self.look(batch["image"]).mean((2, 3))
+
+
+@dataclass
+class Sample:
+    tokens: torch.Tensor
+    image: torch.Tensor
+    weight: float = 1.0
+
+
+class Pair(NamedTuple):
+    image: torch.Tensor
+    tokens: torch.Tensor
+
+
+class OfSample(Captioner):
+    def forward(self, batch: Sample):  # type: ignore[no-untyped-def]
+        both = self.words(batch.tokens).mean(1) + self.look(batch.image).mean((2, 3))
+        return both * batch.weight
+
+
+class OfPair(Captioner):
+    def forward(self, pair: Pair):  # type: ignore[no-untyped-def]
+        image, _ = pair
+        return self.words(pair.tokens).mean(1) + self.look(image).mean((2, 3))
 
 
 class Joined(nn.Module):
@@ -106,6 +131,8 @@ SPECS: dict[type[nn.Module], tuple[str, ...]] = {
         "features[2]: float32[b, 64, h2, w2]",
     ),
     Captioner: ('batch["tokens"]: int64[b, t]', 'batch["image"]: float32[b, 3, h, w]'),
+    OfSample: ('batch["tokens"]: int64[b, t]', 'batch["image"]: float32[b, 3, h, w]'),
+    OfPair: ('pair["image"]: float32[b, 3, h, w]', 'pair["tokens"]: int64[b, t]'),
     Joined: ("xs[0]: float32[b, d0]", "xs[1]: float32[b, d1]"),
     Recurrent: ("x: float32[b, t, 4]", "state[0]: float32[1, t, 5]", "state[1]: float32[1, t, 5]"),
     Documented: ("q: float32[B, T, 6]", "k: float32[B, S, 6]"),
@@ -211,6 +238,13 @@ def test_a_tensor_that_is_used_as_a_whole_is_no_list() -> None:
 
     assert not uses(first, ["x"])["x"].is_list
     assert uses(first, ["x"])["x"].whole
+
+
+def test_a_field_that_is_misspelt() -> None:
+    with pytest.raises(TargetError, match=r"has no field 'imgae'; did you mean 'image'"):
+        check(OfSample(), 'batch["tokens"]: [b, t]; batch["imgae"]: [b, 3, h, w]')
+    with pytest.raises(TargetError, match=r"batch is a Sample, which is not made: .*'image'"):
+        check(OfSample(), 'batch["tokens"]: [b, t]')
 
 
 def test_the_message_has_the_form_for_the_inputs_of_the_model() -> None:

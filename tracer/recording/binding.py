@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -44,6 +45,10 @@ def bind(
         for name in roots.keys() - takes.parameters.keys():
             near = suggestion(name, takes.parameters)
             raise NotCallable(f"the target has no parameter {name!r}; it takes ({names})", hint=near)
+    for name, value in roots.items():
+        record = record_class(function, name)
+        if record is not None and isinstance(value, dict):
+            roots[name] = _record(record, name, value)
     kinds = {name: p.kind for name, p in takes.parameters.items() if name in roots}
     by_place: list[Any] = [inspect.Parameter.POSITIONAL_ONLY]
     if inspect.Parameter.VAR_POSITIONAL in kinds.values():  # `*rest` comes after all that stands before it
@@ -60,6 +65,38 @@ def bind(
         return takes.bind(*positional, **named)
     except TypeError as error:
         raise NotCallable(f"the inputs do not fit the target: {error}; it takes ({names})") from None
+
+
+def record_class(function: Callable[..., Any], name: str) -> type | None:
+    """Returns the dataclass or the named tuple that annotates a parameter, if it has such an annotation. An
+    annotation that is a text is looked up as a name and not evaluated.
+    """
+    plain = inspect.unwrap(function)
+    kind = getattr(plain, "__annotations__", {}).get(name)
+    if isinstance(kind, str):
+        kind = getattr(plain, "__globals__", {}).get(kind)
+    if not isinstance(kind, type):
+        return None
+    named = issubclass(kind, tuple) and hasattr(kind, "_fields")
+    return kind if named or dataclasses.is_dataclass(kind) else None
+
+
+def fields_of(kind: type) -> tuple[str, ...]:
+    """Returns the names of the fields of a dataclass or of a named tuple that have to be given."""
+    needed = [p.name for p in signature(kind).parameters.values() if p.default is p.empty]
+    return tuple(needed)
+
+
+def _record(kind: type, name: str, values: dict[str, Any]) -> Any:
+    """Returns an object of a dataclass or of a named tuple with these fields."""
+    known = signature(kind).parameters
+    for field in values.keys() - known.keys():
+        hint = suggestion(field, known)
+        raise NotCallable(f"{name} is a {kind.__name__}, which has no field {field!r}", hint=hint)
+    try:
+        return kind(**values)
+    except TypeError as error:
+        raise NotCallable(f"{name} is a {kind.__name__}, which is not made: {error}") from None
 
 
 def _place(roots: dict[str, Any], declared: Declared, value: Any) -> None:

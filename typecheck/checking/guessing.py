@@ -108,7 +108,7 @@ def pasted(spec: Iterable[str]) -> str:
 
 def candidates(target: Any, names: Sequence[str]) -> list[list[Lines]]:
     """Returns the candidates for each input, the likeliest first: those of examples, those of docstrings, and
-    usual ones. A dict has candidates for each of its keys.
+    usual ones. A dict has candidates for each of its keys, a dataclass for each of its fields.
     """
     kinds = [type(module).__name__ for module in target.modules()] if is_module(target) else []
     shown = [_of_example(example) for example in examples(target, names)]
@@ -118,13 +118,23 @@ def candidates(target: Any, names: Sequence[str]) -> list[list[Lines]]:
         first = [one for example in shown for one in example.get(name, ())]
         if name in told:
             first += [(_line(name, told[name].dtype, map(str, told[name].sizes)),)]
-        if used[name].keys and not first:
-            keys = [f"{name}[{quoted(key)}]" for key in used[name].keys]
+        parts = _fields(target, name) or used[name].keys
+        if parts and not first:
+            keys = [f"{name}[{quoted(key)}]" for key in parts]
             groups += [[*_usual(key, kinds, at + n, len(names))] for n, key in enumerate(keys)]
         else:
             usual = _of_use(name, used[name], kinds, at, len(names))
             groups.append([*dict.fromkeys((*first, *usual))])
     return groups
+
+
+def _fields(target: Any, name: str) -> tuple[str, ...]:
+    """Returns the fields of an input that is a dataclass or a named tuple by its annotation; none of others.
+    """
+    from ...tracer.recording.binding import fields_of, record_class
+
+    kind = record_class(getattr(target, "forward", target), name)
+    return () if kind is None else fields_of(kind)
 
 
 def _of_use(name: str, use: Use, kinds: Sequence[str], at: int, count: int) -> Iterator[Lines]:
