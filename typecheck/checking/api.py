@@ -24,7 +24,7 @@ from ...solver.tactics.judge import Budget
 from ..facade import Answered, Report
 from ..replay.replay import Inconclusive
 from ..report import findings
-from ..report.codes import Severity
+from ..report.codes import Code, Severity
 from ..report.later import Later
 from ..report.report import Accepts, Finding, Verdict
 from ..targets.at_import import RaisedAtImport
@@ -110,7 +110,8 @@ def _checked(
     )  # fmt: skip
     report = suspected(found.report, found.system, suspect)
     report = _with_right_dtypes(report, found, assume, clock, rules, device)
-    if both and found.target.built and depends_on_mode(found.target.value):
+    wrong = any(one.code is Code.DTYPE for one in report.findings)
+    if both and found.target.built and not wrong and depends_on_mode(found.target.value):
         declared = found.report.inputs  # what was guessed is not guessed again
         with in_mode(found.target.value, True):
             trained = examine(
