@@ -186,8 +186,12 @@ class Recorder(Ledger, ABC):
     # ---- what the run says
 
     @abstractmethod
-    def require(self, formula: Formula, reason: str, error: type[Exception] | None = RuntimeError) -> None:
-        """Requires the formula outside of any operator; eager PyTorch raises the error where it is false."""
+    def require(
+        self, formula: Formula, reason: str, error: type[Exception] | None = RuntimeError, op: str = "require"
+    ) -> None:
+        """Requires the formula outside of any operator; eager PyTorch raises the error where it is false. The
+        node has the name `op`.
+        """
 
     @abstractmethod
     def give_up(self, reason: str) -> NoReturn:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Annotated, Any, Optional
 
 import pytest
+from torch import Tensor
 
 from anyshape.constraints.ir.spec_text import SpecError, parse_spec
 from anyshape.typecheck import check
@@ -72,6 +73,22 @@ READ = {
     'Float[Float[Tensor, "h w"], "b"]': "x: float32[b, h, w]",
     'Shaped[Int[Tensor, "h w"], "b"]': "x: int64[b, h, w]",
     'Float[FloatBCHW, "t"]': "x: float32[t, b, 3, h, w]",
+    'Float[Tensor, "#b c"]': "x: float32[b, c]",
+    'Float[Tensor, "*#b c"]': "x: float32[*b, c]",
+    'Shaped[Tensor, "b"]': "x: float32[b]",
+    'Integer[Tensor, "b"]': "x: int64[b]",
+    'UInt[Tensor, "b"]': "x: uint8[b]",
+    'UInt16[Tensor, "b"]': "x: uint16[b]",
+    'Int8[Tensor, "b"]': "x: int8[b]",
+    'Complex[Tensor, "b"]': "x: complex64[b]",
+    'Annotated[Tensor, "b 8"]': "x: float32[b, 8]",
+    'Annotated[Tensor, "int64[b, 8]"]': "x: int64[b, 8]",
+    Annotated[Tensor, "b 8"]: "x: float32[b, 8]",
+    'TensorType["b", 8, "n": 4, -1]': "x: float32[b, 8, 4, ?]",
+    'TensorType[..., "c", torch.int64]': "x: int64[..., c]",
+    'TensorType["rest": ..., "c"]': "x: float32[*rest, c]",
+    "Tensor[B, 2 * N, 8]": "x: float32[B, 2 * N, 8]",
+    "Tensor[*Bs, 8]": "x: float32[*Bs, 8]",
 }
 
 
@@ -85,9 +102,21 @@ def test_reads(annotation: Any) -> None:
 REFUSED: dict[Any, tuple[type[Exception], str]] = {
     "Tensor": (TargetError, "'x'"),
     Any: (TargetError, "has no shape"),
-    'Float[Tensor, "#b c"]': (SpecError, "broadcasts"),
-    'Float[Tensor, "*#b c"]': (SpecError, "broadcasts"),
-    'Float[Tensor, "rows=#b c"]': (SpecError, "broadcasts"),
+    'Float[Tensor, "#b #b"]': (SpecError, "broadcasts"),
+    'Float[Tensor, "b #b"]': (SpecError, "broadcasts"),
+    'Float[Tensor, "#4 c"]': (SpecError, "broadcasts"),
+    'Float[Tensor, "rows=#b+1 c"]': (SpecError, "broadcasts"),
+    'Float[Tensor, "#_ c"]': (SpecError, "does not broadcast"),
+    'Float[Tensor, "... *c"]': (SpecError, "at one position only"),
+    'Float[Tensor, "b, c"]': (SpecError, "comma"),
+    'Float[Tensor, "c{n}"]': (SpecError, "not an integer argument"),
+    'Int4[Tensor, "b"]': (SpecError, "of which torch has no tensor"),
+    'Key[Tensor, "b"]': (SpecError, "keys of JAX"),
+    'Bool[FloatBCHW, "t"]': (SpecError, "no dtype is allowed by both"),
+    'Annotated[Tensor, "batch seq"]': (SpecError, "may be a remark"),
+    'Annotated[Tensor, Is[small]]': (SpecError, "validator"),
+    'TensorType["b", is_named]': (SpecError, "names of dims"),
+    'Tensor[f(B), 3]': (SpecError, "not a size"),
     'Float[Tensor, "?b c"]': (SpecError, "position in a PyTree"),
     'Float[Tensor, "n=... c"]': (SpecError, "stands alone"),
     'Float[Tensor, "__b c"]': (SpecError, "_ twice"),
@@ -96,7 +125,7 @@ REFUSED: dict[Any, tuple[type[Exception], str]] = {
     'Float[Tensor, "{n} c"]': (SpecError, "not an integer argument"),
     'Float[Unknown, "b"]': (SpecError, "Unknown is not a known type of array"),
     'Float[Tensor, "b"] | Float[Tensor, "b c"]': (SpecError, "several types"),
-    'PyTree[Float[Tensor, "b"], "T"]': (SpecError, "PyTree is not a dtype"),
+    'PyTree[Float[Tensor, "b"], "T"]': (TargetError, "has no shape"),
     'list[Float[Tensor, "b"]]': (TargetError, "has no shape"),
     'Quux[Tensor, "b c"]': (SpecError, "Quux"),
 }

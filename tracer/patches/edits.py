@@ -37,6 +37,7 @@ from ..host.modules import (
 )
 from ..host.patches import Setting, together
 from ..values.real_tensors import dtype_name
+from .functions import compiled_from
 
 OPEN: Final = "open_number_"
 """The prefix of the symbols for numbers left open."""
@@ -477,7 +478,7 @@ def _rewritten(
     functions = [f for f in _functions(target) if _is(f.__code__, edit)]
     if not functions:
         raise CannotApply(f"the function {edit.function} is not found")
-    whole = _compiled(edit, functions[0].__code__)
+    whole, text = _compiled(edit, functions[0].__code__)
     scopes = [f.__globals__ for f in functions]
     changed = [Setting(scope, given, _TRIED) for scope in scopes]
     for function in functions:
@@ -486,6 +487,7 @@ def _rewritten(
         new = next(same, None)
         if new is None or new.co_freevars != code.co_freevars:
             raise CannotApply("the function closes over other names then")
+        compiled_from(new, text)
         changed.append(Setting(function, {"__code__": new}, _TRIED))
     return together(changed)
 
@@ -493,9 +495,9 @@ def _rewritten(
 _TRIED: Final = "a change of the program is tried"
 
 
-def _compiled(edit: Rewritten, like: CodeType) -> CodeType:
-    """Returns the code of the outermost statement that contains the edit, at its lines: the user's own text
-    with one expression changed, which runs where the original does.
+def _compiled(edit: Rewritten, like: CodeType) -> tuple[CodeType, str]:
+    """Returns the code of the outermost statement that contains the edit, at its lines, and the text of that:
+    the user's own with one expression changed, which runs where the original does.
     """
     lines = linecache.getlines(edit.file)
     first = next((n for n in range(like.co_firstlineno - 1, -1, -1) if _opens_statement(lines, n)), 0)
@@ -511,7 +513,7 @@ def _compiled(edit: Rewritten, like: CodeType) -> CodeType:
             code: CodeType = compile(changed, edit.file, "exec", like.co_flags & _FUTURES, dont_inherit=True)
     except (SyntaxError, ValueError) as error:
         raise CannotApply(str(error)) from error
-    return code
+    return code, changed
 
 
 _FUTURES: Final = reduce(or_, (getattr(__future__, n).compiler_flag for n in __future__.all_feature_names))

@@ -359,7 +359,9 @@ class Decisions(Recorder):
         self._approximate(reason, where)
         return self.coin(outlook)
 
-    def require(self, formula: Formula, reason: str, error: type[Exception] | None = RuntimeError) -> None:
+    def require(
+        self, formula: Formula, reason: str, error: type[Exception] | None = RuntimeError, op: str = "require"
+    ) -> None:
         """Adds a requirement outside of any operator (a division of sizes, a `torch._check`) as a node of its
         own, so that it has an origin. With `error` None, nothing is raised in an eager run (a claim).
         """
@@ -367,7 +369,7 @@ class Decisions(Recorder):
             return
         self.loops.forget_none(free_symbols(formula))
         self.generator.node = len(self.nodes)
-        self.nodes.append(Node("require", (("condition", formula),), (), here(self.names)))
+        self.nodes.append(Node(op, (("condition", formula),), (), here(self.names)))
         before = len(self.generator.said.constraints)
         self.generator.require(formula, reason, error or RuntimeError)
         if error is not None:

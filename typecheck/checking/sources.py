@@ -18,6 +18,7 @@ from ...tracer.readers.exported import GraphError
 from ...tracer.readers.graph import Traced
 from ...tracer.readers.graph import system as graph_system
 from ..replay.replay import Inconclusive, Outcome, Replayer, at, by_rules
+from ..targets.claims import TargetAnnotations
 from ..targets.near_names import key_hint
 from ..targets.target import Target, is_graph_module
 from ..targets.target_error import TargetError
@@ -49,6 +50,7 @@ class PythonSource:
 
         self.target, self.spec, self.ways, self.device = target.value, spec, ways, device
         self._replayer = Replayer(self.target, spec)
+        self._annotated = TargetAnnotations(self.target)
         self.release, self.floats = INSTALLED, default_dtype()
 
     def system(self, rules: Rules, oracle: DomainOracle, clock: Clock) -> tuple[System, list[str]]:
@@ -59,8 +61,9 @@ class PythonSource:
         def tell(paths: int) -> None:
             clock.progress(f"trace, {paths} paths" if paths > 1 else "trace")
 
+        held = self._replayer.held()
         try:
-            with listening(listen):
+            with listening(listen), self._annotated.reported():
                 system, changed = record(
                     self.target,
                     self.spec,
@@ -69,7 +72,7 @@ class PythonSource:
                     budget_s=clock.left,
                     ways=self.ways,
                     progress=tell,
-                    held=self._replayer.held(),
+                    held=held,
                     device=self.device,
                 )
         except DoesNotFit as error:

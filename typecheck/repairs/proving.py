@@ -9,6 +9,7 @@ from math import prod
 from typing import Any, Final
 
 from ...constraints.engine.ruleset import Rules
+from ...constraints.ir.claims import listening
 from ...constraints.ir.language import tensors
 from ...constraints.ir.program import Node
 from ...constraints.ir.spec import Spec
@@ -18,11 +19,14 @@ from ...constraints.terms.formula import all_of, eq, implies, negate
 from ...solver.decide import Decision, DomainOracle, Requirement, decide, requirements
 from ...solver.tactics.judge import Budget, Judge
 from ...tracer.patches.edits import CannotApply, Edit, applied
+from ...tracer.readers.fx import listen
 from ...tracer.recording.binding import NotCallable
+from ...tracer.recording.held import Held
 from ...tracer.recording.record import record
 from ..replay.replay import Ran, Replayer
 from ..report.findings import outputs
 from ..report.report import Finding, Output
+from ..targets.claims import TargetAnnotations
 from .places import calls, is_usual, leaves_most, line
 
 MAX_PATHS: Final = 64
@@ -54,6 +58,7 @@ class Prover:
         self.target, self.spec, self.rules, self.system = target, spec, rules, system
         self.before, self.fails_at = before, fails_at
         self.replayer = Replayer(target, spec)
+        self.annotated = TargetAnnotations(target)
         self.lines = {line(r.origin) for r in before.residual}
         """The lines that refuse something as the program stands."""
 
@@ -62,9 +67,12 @@ class Prover:
         seconds = until - time.monotonic()
         if seconds <= 0:
             return None
-        oracle = DomainOracle(spec.domain, Budget(seconds))
+        oracle, held = DomainOracle(spec.domain, Budget(seconds)), Held(target)
         try:
-            system, _ = record(target, spec, self.rules, oracle, max_paths=MAX_PATHS, budget_s=seconds)
+            with listening(listen), self.annotated.reported():
+                system, _ = record(
+                    target, spec, self.rules, oracle, max_paths=MAX_PATHS, budget_s=seconds, held=held
+                )
         except (NotCallable, CannotApply):
             return None
         gave_up = any(path.end.how == "gave-up" for path in system.paths)

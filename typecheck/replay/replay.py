@@ -31,6 +31,7 @@ from ...constraints.terms.rows import sizes
 from ...tracer.host.alone import alone
 from ...tracer.host.patches import Setting
 from ...tracer.host.releases import unknown
+from ..targets.claims import TargetAnnotations
 from .unseen import Origins, Unseen, made, unseen
 
 if TYPE_CHECKING:
@@ -120,6 +121,7 @@ class Replayer:
         self._found: Unseen | None = None
         self._left = limits.total
         self._known: Held | None = None
+        self._annotated = TargetAnnotations(target)
 
     def see(self, system: System) -> None:
         """Real kernels are asked from now on where the system says that fake ones do not see all."""
@@ -225,7 +227,11 @@ class Replayer:
         from ...tracer.recording.writes import Undone
 
         held = self.held()
-        with surroundings_kept(), held.lent(copied=how == REAL) as lent, Undone(lent.aliases):
+        copied = how == REAL
+        with (
+            surroundings_kept(), held.lent(copied=copied) as lent, Undone(lent.aliases),
+            self._annotated.reported(),
+        ):  # fmt: skip
             return _outcome(self.target, self.spec, values, how, fill, self.limits)
 
     def held(self) -> Held:

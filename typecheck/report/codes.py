@@ -43,6 +43,7 @@ class Code(StrEnum):
     DTYPE = "dtype", ERROR, "a declared dtype that the program refuses"
     CONDITION = "condition", WARNING, "a call that fails for some of the declared inputs"
     RAISES = "raises", WARNING, "an assert or a raise of the program that depends on sizes"
+    ANNOTATION = "annotation", WARNING, "a value whose shape or dtype is not as annotated"
     APPROXIMATE = "approximate", WARNING, "an operator whose law is not known exactly"
     NO_RULE = "no-rule", WARNING, "an operator without a rule"
     TRACE_LIMIT = "trace-limit", WARNING, "a limit of the trace that the operators of the program do not have"
@@ -53,6 +54,7 @@ class Code(StrEnum):
     CONTRADICTED = "contradicted", WARNING, "a run of the program that contradicts the verdict"
     NOT_REPLAYED = "not-replayed", NOTE, "an example that could not be tried on the program"
     REVEALED = "revealed", NOTE, "the shape of a value that the program asks for"
+    UNREAD_ANNOTATION = "unread-annotation", NOTE, "an annotation of a shape that is not compared"
     ROW_COLUMN = "row-column", WARNING, "a column and a row that broadcast to a square", UNASKED
     LOSS_BROADCAST = "loss-broadcast", WARNING, "a loss of two tensors of different shapes", UNASKED
     SWAPPED_SIZES = (

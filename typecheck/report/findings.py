@@ -105,7 +105,7 @@ def _condition(explained: _Explained, group: Group, witness: Callable[[Group], W
     # The message is that of a requirement which the condition states as it is, not of one that others imply.
     stated = conjuncts(group.condition)
     first = next((r for r in group.requirements if r.needs in stated), group.requirements[0])
-    code = Code.RAISES if first.constraint is None else Code.TRACE_LIMIT if first.of_trace else Code.CONDITION
+    code = _code(system, first, Code.CONDITION)
     values, evidence = witness(Group((first,), first.needs))
     return Finding(
         code,
@@ -139,9 +139,8 @@ def _conflict(explained: _Explained, core: Core, witness: Callable[[Group], Witn
     if core.assumptions:
         message += f" (given {all_of(core.assumptions)})"
     values, evidence = witness(Group((last,), last.needs))
-    made = Code.TRACE_LIMIT if last.of_trace else Code.SHAPE_MISMATCH
     return Finding(
-        Code.RAISES if last.constraint is None else made,
+        _code(system, last, Code.SHAPE_MISMATCH),
         message,
         Severity.ERROR,
         last.origin,
@@ -154,6 +153,15 @@ def _conflict(explained: _Explained, core: Core, witness: Callable[[Group], Witn
         evidence,
         _shown(system, last),
     )
+
+
+def _code(system: System, requirement: Requirement, of_calls: Code) -> Code:
+    """Returns the code of a finding about a requirement, where that of a call is `of_calls`."""
+    if requirement.constraint is None:
+        return Code.RAISES
+    if requirement.of_trace:
+        return Code.TRACE_LIMIT
+    return Code.ANNOTATION if _op(system, requirement) == "annotation" else of_calls
 
 
 def parts(system: System, found: Iterable[Imposed]) -> tuple[ConditionPart, ...]:
@@ -236,6 +244,9 @@ def _revealed(system: System) -> Iterator[Finding]:
                 (_, argument), = node.args
                 value = readable(resolved(argument, path.values))
                 yield make(Code.REVEALED, f"the value is {value}", node.origin)
+            elif node.op == "unread_annotation":
+                reason = dict(node.args)["reason"]
+                yield make(Code.UNREAD_ANNOTATION, f"the annotation is not compared: {reason}", node.origin)
 
 
 def _op(system: System, requirement: Requirement) -> str:

@@ -1,60 +1,51 @@
 """Annotations as an input spec: `x: Float[Tensor, "b 3 h w"]` of jaxtyping is `x: float32[b, 3, h, w]`,
 `x: TensorType((1, 3, Dyn, Dyn))` of torch.fx is `x: [1, 3, ?, ?]`, and a text may be a spec itself.
 
-jaxtyping need not be installed where annotations are texts (`from __future__ import annotations`). Where they
-are classes of it, their attributes `dim_str` and `dtypes` are read. `jaxtyping_axes.py` reads the axes.
+`annotation_reader.py` reads the annotations, `jaxtyping_axes.py` the axes of jaxtyping.
 """
 
 from __future__ import annotations
 
-import ast
 import inspect
-import re
-import types
-import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
-from ...constraints.ir.spec_text import DTYPES, SpecError
+from ...constraints.ir.annotations import (
+    Annotation,
+    Fields,
+    Kind,
+    OneOf,
+    Several,
+    speaks_of_shapes,
+)
+from ...constraints.ir.claims import ANY_ROW, Axis, Claim
+from ...constraints.ir.spec_text import SpecError
 from ...tracer.host.interpreter import signature
-from .jaxtyping_axes import HINT, Axis, axes_of, written
+from .annotation_reader import AnnotationReader
+from .jaxtyping_axes import HINT, written
 from .target import is_graph_module
 from .target_error import TargetError
 
-FAMILIES: Final[Mapping[str, str]] = {
-    "Float": "float32",
-    "Inexact": "float32",
-    "Real": "float32",
-    "Num": "float32",
-    "Shaped": "float32",
-    "Int": "int64",
-    "Integer": "int64",
-    "UInt": "uint8",
-    "Complex": "complex64",
-    "Bool": "bool",
-    "Half": "float16",
-    "Double": "float64",
-    "Long": "int64",
-}
-"""Names for several dtypes -> the one that is checked."""
-_SCALARS: Final[Mapping[Any, str]] = {int: "int", float: "float", "int": "int", "float": "float"}
-_PREFERRED = ("float32", "int64", "bool")
-
-_SPEC = re.compile(rf"\s*({'|'.join(DTYPES)})?\[[^]]*\]\s*")
-"""The type of an input, as a spec has it."""
+_PREFERRED: Final = ("float32", "int64", "bool", "complex64", "uint8")
+"""The dtypes of which the first is checked that an annotation allows."""
 
 
 @dataclass(frozen=True, slots=True)
-class _AnnotatedTensor:
-    """The dtype and the axes that a jaxtyping annotation gives to an input."""
+class _Leaf:
+    """A tensor among the inputs: its dtype and axes, and the path within the argument, as a spec has it."""
 
     dtype: str
     axes: tuple[Axis, ...]
+    path: str = ""
 
 
-_ANY: Final = _AnnotatedTensor("float32", (Axis("", row=True),))
+_Said: TypeAlias = "str | tuple[_Leaf | str, ...] | None"
+"""The type of an input as a spec has it, its tensors and the types of its other parts with their paths, or
+None.
+"""
+_ANY: Final = _Leaf("float32", (ANY_ROW,))
 
 
 def spec_of(target: Any, others: Mapping[str, str] = MappingProxyType({})) -> list[str]:
@@ -71,7 +62,7 @@ def spec_of(target: Any, others: Mapping[str, str] = MappingProxyType({})) -> li
         if found is None:
             raise TargetError(f"the input {name!r} is not declared, and its annotation has no shape", HINT)
     arguments = {name: _value(name, parameter, said.get(name)) for name, parameter in parameters.items()}
-    return _lines(said, arguments)
+    return _lines(said, arguments, target)
 
 
 def undeclared(target: Any) -> list[str]:
@@ -81,32 +72,82 @@ def undeclared(target: Any) -> list[str]:
     return [name for name, found in _annotated(target)[1].items() if found is None]
 
 
-def _annotated(
-    target: Any,
-) -> tuple[dict[str, inspect.Parameter], dict[str, str | _AnnotatedTensor | None]]:
+def _annotated(target: Any) -> tuple[dict[str, inspect.Parameter], dict[str, _Said]]:
     """Returns the parameters, and what the annotations say of those that have to be given."""
     function = _called(target)
     parameters = {n: p for n, p in _parameters(function).items() if p.kind not in _REST}
-    reader = _AnnotationReader(getattr(inspect.unwrap(function), "__globals__", {}))
-    said = {n: reader.read(p.annotation) for n, p in parameters.items() if p.default is p.empty}
+    reader = AnnotationReader(getattr(inspect.unwrap(function), "__globals__", {}))
+    said = {n: _said(reader.read(p.annotation)) for n, p in parameters.items() if p.default is p.empty}
     return parameters, said
 
 
-def _lines(
-    said: Mapping[str, str | _AnnotatedTensor | None], arguments: Mapping[str, str | None]
-) -> list[str]:
-    """The lines of a spec for the types of inputs."""
-    tensors = [found for found in said.values() if isinstance(found, _AnnotatedTensor)]
-    rows = {axis.size for tensor in tensors for axis in tensor.axes if axis.row}
-    types = {
-        name: f"{found.dtype}[{', '.join(written(name, found.axes, arguments, rows))}]"
-        if isinstance(found, _AnnotatedTensor) else found
-        for name, found in said.items()
-    }  # fmt: skip
-    return [f"{name}: {type}" for name, type in types.items()]
+def _said(annotation: Annotation) -> _Said:
+    """Returns what an annotation says of an input; None where a spec cannot say it, or it says nothing.
+
+    Raises SpecError where it allows several types of tensors.
+    """
+    match annotation:
+        case Kind(name) if name in ("int", "float"):
+            return name
+        case Claim() | OneOf() | Several() | Fields():
+            leaves = [*_leaves(annotation, "")]
+            known = tuple(leaf for leaf in leaves if leaf is not None)
+            return known if known and len(known) == len(leaves) else None
+    return None
 
 
-def _value(name: str, parameter: inspect.Parameter, said: str | _AnnotatedTensor | None) -> str | None:
+def _leaves(annotation: Annotation, path: str) -> Iterator[_Leaf | str | None]:
+    """Yields the tensors within an annotation, and the lines of its integers and floats; None for a part that
+    a spec cannot declare.
+    """
+    match annotation:
+        case Claim(axes=axes, dtypes=dtypes) if speaks_of_shapes(annotation):
+            allowed = dtypes or {"float32"}
+            yield _Leaf(next((d for d in _PREFERRED if d in allowed), min(allowed)), axes, path)
+        case Kind(name) if name in ("int", "float"):
+            yield f"{path}: {name}"
+        case OneOf(members):
+            shaped = [*dict.fromkeys(filter(speaks_of_shapes, members))]
+            if len(shaped) > 1:
+                told = " | ".join(getattr(one, "text", "") or type(one).__name__ for one in shaped)
+                raise SpecError(f"{told} allows several types, and one is checked at a time", hint=HINT)
+            numbers = [one for one in members if isinstance(one, Kind) and one.name in ("int", "float")]
+            yield from _leaves((shaped or numbers or [Kind()])[0], path)
+        case Several(parts):
+            for place, part in enumerate(parts):
+                yield from _leaves(part, f"{path}[{place}]")
+        case Fields(fields, keys=True):
+            for key, part in fields:
+                yield from _leaves(part, f'{path}["{key}"]')
+        case _:
+            yield None
+
+
+def _lines(said: Mapping[str, _Said], arguments: Mapping[str, str | None], owner: Any = None) -> list[str]:
+    """The lines of a spec for the types of inputs; `owner` is the module whose attributes sizes may name."""
+    tensors = [one for found in said.values() if isinstance(found, tuple) for one in found]
+    axes = [axis for one in tensors if isinstance(one, _Leaf) for axis in one.axes]
+    rows = {axis.size for axis in axes if axis.row and axis.size}
+    for one in axes:
+        others = [other for other in axes if (other.size, other.row) == (one.size, one.row)]
+        if one.broadcasts and (len(others) > 1 or not one.size.isidentifier()):
+            told = f"{'*' * one.row}#{one.size} is a size that broadcasts"
+            raise SpecError(f"{told}, which a spec cannot express", hint=HINT)
+    lines = []
+    for name, found in said.items():
+        if not isinstance(found, tuple):
+            lines.append(f"{name}: {found}")
+            continue
+        for leaf in found:
+            if isinstance(leaf, str):
+                lines.append(f"{name}{leaf}")
+            else:
+                sizes = written(name, leaf.axes, arguments, rows, owner)
+                lines.append(f"{name}{leaf.path}: {leaf.dtype}[{', '.join(sizes)}]")
+    return lines
+
+
+def _value(name: str, parameter: inspect.Parameter, said: _Said) -> str | None:
     """Returns the value of an integer argument as a spec writes it: its symbol, or the number that it is by
     default.
     """
@@ -119,13 +160,12 @@ def _of_graph(graph_module: Any) -> list[str]:
     """A line for each input of a graph of torch.fx; one that is not annotated is a tensor of any rank."""
     from ...tracer.readers.fx import placeholders
 
-    said: dict[str, str | _AnnotatedTensor | None] = {}
+    said: dict[str, _Said] = {}
     for name, annotation, dtype in placeholders(graph_module):
-        found = _AnnotationReader({}).read(annotation) or _ANY
-        if isinstance(found, _AnnotatedTensor):
-            said[name] = replace(found, dtype=dtype or found.dtype)
-        else:
-            said[name] = found.replace("float32[", f"{dtype}[", 1) if dtype else found
+        found = _said(AnnotationReader().read(annotation)) or (_ANY,)
+        if isinstance(found, tuple) and dtype:
+            found = tuple(replace(one, dtype=dtype) if isinstance(one, _Leaf) else one for one in found)
+        said[name] = found
     return _lines(said, {})
 
 
@@ -143,120 +183,3 @@ def _parameters(function: Any) -> Mapping[str, inspect.Parameter]:
         return signature(function).parameters
     except (TypeError, ValueError):
         raise TargetError("the parameters of the target cannot be read", HINT) from None
-
-
-class _AnnotationReader:
-    """Reads annotations; `names` are those that texts among them may use."""
-
-    def __init__(self, names: Mapping[str, Any]) -> None:
-        self._names = names
-
-    def read(self, annotation: Any) -> str | _AnnotatedTensor | None:
-        """The type of an input in a spec, None where the annotation says nothing of use."""
-        if isinstance(annotation, str):
-            return self._of_text(annotation)
-        found = {said: None for option in _options(annotation) if (said := self._of_object(option))}
-        return _only(found, str(annotation))
-
-    def _of_object(self, option: Any) -> str | _AnnotatedTensor | None:
-        if isinstance(option, str | typing.ForwardRef):
-            return self._of_text(option if isinstance(option, str) else option.__forward_arg__)
-        if isinstance(getattr(option, "dim_str", None), str):
-            return _AnnotatedTensor(_dtype_of(getattr(option, "dtypes", ())), axes_of(option.dim_str))
-        if type(option).__module__ == "torch.fx.tensor_type":
-            return _gradual(option)
-        return _SCALARS.get(option) if isinstance(option, type) else None
-
-    def _of_text(self, text: str) -> str | _AnnotatedTensor | None:
-        if _SPEC.fullmatch(text):
-            return text.strip()
-        try:
-            expression = ast.parse(text.strip(), mode="eval").body
-        except SyntaxError:
-            return None
-        options = self._text_options(expression)
-        return _only({said: None for o in options if (said := self._of_expression(o, text))}, text)
-
-    def _text_options(self, e: ast.expr) -> tuple[ast.expr, ...]:
-        """The members of a union that is written out, as `_options` has those of one that is an object."""
-        match e:
-            case ast.BinOp(left, ast.BitOr(), right):
-                return (*self._text_options(left), *self._text_options(right))
-            case ast.Subscript(value, inner) if _last(value) == "Optional":
-                return self._text_options(inner)
-            case ast.Subscript(value, ast.Tuple([*members])) if _last(value) == "Union":
-                return tuple(o for m in members for o in self._text_options(m))
-            case ast.Subscript(value, ast.Tuple([first, *_])) if _last(value) == "Annotated":
-                return self._text_options(first)
-        return (e,)
-
-    def _of_expression(self, e: ast.expr, text: str) -> str | _AnnotatedTensor | None:
-        match e:
-            case ast.Name(name) if name in _SCALARS:
-                return _SCALARS[name]
-            case ast.Subscript(family, ast.Tuple([array, ast.Constant(str(dims))])):
-                return self._tensor(family, array, dims, text)
-        return None
-
-    def _tensor(self, family: ast.expr, array: ast.expr, dims: str, text: str) -> _AnnotatedTensor:
-        """`Float[Tensor, "b c"]`. An array that is an annotation itself has its own axes behind these."""
-        name = _last(family)
-        dtype = FAMILIES.get(name) or DTYPES.get(name.lower())
-        if dtype is None:
-            raise SpecError(f"{name or ast.unparse(family)} is not a dtype of jaxtyping", text, 1, HINT)
-        inner = self.read(self._names.get(array.id)) if isinstance(array, ast.Name) else None
-        inner = inner or self._of_expression(array, text)
-        if isinstance(inner, _AnnotatedTensor):
-            return _AnnotatedTensor(inner.dtype if name in FAMILIES else dtype, (*axes_of(dims), *inner.axes))
-        if isinstance(array, ast.Subscript) or (inner is None and not self._is_array(array)):
-            raise SpecError(f"{ast.unparse(array)} is not a known type of array", text, hint=HINT)
-        return _AnnotatedTensor(dtype, axes_of(dims))
-
-    def _is_array(self, array: ast.expr) -> bool:
-        """Returns whether this is a class of arrays: a class in scope, or a name that ends like that of one.
-        """
-        found = self._names.get(array.id) if isinstance(array, ast.Name) else None
-        named = _last(array).endswith(("Tensor", "Array", "Parameter"))
-        return named or found is Any or isinstance(found, type)
-
-
-def _last(e: ast.expr) -> str:
-    """`Float` of `Float` and `jaxtyping.Float`."""
-    return e.id if isinstance(e, ast.Name) else e.attr if isinstance(e, ast.Attribute) else ""
-
-
-def _only(found: Iterable[str | _AnnotatedTensor], annotation: str) -> str | _AnnotatedTensor | None:
-    """The one type that an annotation allows. Raises SpecError where there are several."""
-    types = list(found)
-    if len(types) > 1:
-        raise SpecError(f"{annotation} allows several types, and one is checked at a time", hint=HINT)
-    return types[0] if types else None
-
-
-def _gradual(annotation: Any) -> str:
-    """A type of torch.fx. In a `TensorType` a Dyn is a size that is not known; Dyn itself is any tensor."""
-    from ...constraints.ir.language import Dyn
-    from ...constraints.ir.lattice import Ranked
-    from ...tracer.readers.tensor_types import from_torch
-
-    type = from_torch(annotation)
-    if not isinstance(type, Ranked):
-        return "float32[...]"
-    return f"float32[{', '.join('?' if dim is Dyn else str(dim) for dim in type.dims)}]"
-
-
-def _options(annotation: Any) -> tuple[Any, ...]:
-    """The members of a union, `Annotated` looked through; of anything else itself."""
-    if typing.get_origin(annotation) is typing.Annotated:
-        return _options(typing.get_args(annotation)[0])
-    if typing.get_origin(annotation) in (typing.Union, types.UnionType):
-        return tuple(o for a in typing.get_args(annotation) for o in _options(a))
-    return (annotation,)
-
-
-def _dtype_of(dtypes: Iterable[Any]) -> str:
-    """The one dtype of several that is checked."""
-    found = (
-        [d for d in dtypes if isinstance(d, str) and d in DTYPES] if isinstance(dtypes, list | tuple) else []
-    )
-    return next((d for d in _PREFERRED if d in found), found[0] if found else "float32")

@@ -21,17 +21,16 @@ import contextlib
 import dis
 import functools
 import linecache
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
-from types import CodeType, FunctionType, MethodType
+from types import CodeType
 from typing import Any, Final
-
-import torch
 
 from ....tracer.bytecode.codes import codes_within
 from ....tracer.host.patches import Setting
+from ....tracer.patches.functions import first_line, functions_of
 
 LOOP: Final = "_anyshape_loop"
 GATHER: Final = "_anyshape_gather"
@@ -46,7 +45,6 @@ _STATEMENTS: Final = (
 _OTHER: Final = (ast.Yield, ast.YieldFrom, ast.Await, ast.NamedExpr)
 _CHANGING: Final = frozenset("append extend insert add update setdefault pop popitem remove clear".split())
 """Methods of Python's containers."""
-_BOUND: Final = (staticmethod, classmethod, MethodType)
 _FOR: Final = dis.opmap["FOR_ITER"]
 _FUTURES: Final = reduce(or_, (getattr(__future__, n).compiler_flag for n in __future__.all_feature_names))
 
@@ -71,46 +69,6 @@ def loops_run_by(run: Callable[..., Any], gather: Callable[..., Any], target: An
         yield
 
 
-def functions_of(target: Any) -> Iterator[FunctionType]:
-    """The functions of a program, and those that stand beside them."""
-    found = own_functions(target)
-    scopes = {id(f.__globals__): f.__globals__ for f in found}
-    beside = [*_plain(value for scope in scopes.values() for value in [*scope.values()])]
-    yield from dict.fromkeys((*found, *beside))
-
-
-def own_functions(target: Any) -> list[FunctionType]:
-    """The target itself, the methods of its modules, functions that these hold, and what those enclose."""
-    modules = [*target.modules()] if isinstance(target, torch.nn.Module) else []
-    kinds = dict.fromkeys(kind for module in modules for kind in type(module).__mro__)
-    own = [kind for kind in kinds if kind.__module__.partition(".")[0] not in ("torch", "builtins")]
-    held = [value for module in modules for value in vars(module).values()]
-    found = dict.fromkeys(_plain([target, *held, *(m for kind in own for m in vars(kind).values())]))
-    todo = [*found]
-    while todo:
-        enclosed = [f for f in _plain(_enclosed(todo.pop())) if f not in found]
-        found.update(dict.fromkeys(enclosed))
-        todo += enclosed
-    return [*found]
-
-
-def _plain(members: Iterable[Any]) -> Iterator[FunctionType]:
-    """The functions behind these, without what has been wrapped around them, but for torch's own."""
-    for member in members:
-        function = member.__func__ if isinstance(member, _BOUND) else member
-        while isinstance(function, FunctionType):
-            if function.__module__ and function.__module__.partition(".")[0] != "torch":
-                yield function
-            function = getattr(function, "__wrapped__", None)
-
-
-def _enclosed(function: FunctionType) -> Iterator[Any]:
-    """The values of the names that a function has from the functions around it."""
-    for cell in function.__closure__ or ():
-        with contextlib.suppress(ValueError):  # the name has no value yet
-            yield cell.cell_contents
-
-
 # ---- the code of a function
 
 
@@ -125,7 +83,7 @@ def _with_bodies(code: CodeType) -> CodeType | None:
         return None
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     said = code.co_name, code.co_firstlineno
-    found = [node for node in functions if (node.name, _first_line(node)) == said]
+    found = [node for node in functions if (node.name, first_line(node)) == said]
     if len(found) != 1:
         return None
     writer = _LoopWriter(found[0], code)
@@ -146,10 +104,6 @@ def _with_bodies(code: CodeType) -> CodeType | None:
 def _has_loop(code: CodeType) -> bool:
     inner = [c for c in code.co_consts if isinstance(c, CodeType) and c.co_name == "<listcomp>"]
     return bool(inner) or _FOR in code.co_code[::2]
-
-
-def _first_line(function: ast.FunctionDef) -> int:
-    return min([function.lineno, *(node.lineno for node in function.decorator_list)])
 
 
 @dataclass

@@ -27,11 +27,11 @@ from ....tracer.host.patches import Patch
 from ....tracer.host.surroundings import surroundings_kept
 from ....tracer.host.symbolic_shapes import LOGGED
 from ....tracer.patches.caches import forgetting
+from ....tracer.patches.functions import own_functions
 from ....tracer.patches.stand_ins import rebound, replaced, sources_of
 from ....tracer.plugins import announced
 from ....tracer.recording.held import Held
 from ..examples.example_inputs import Arguments
-from ..scans.loop_bodies import own_functions
 from ..scans.scans import Scans
 from .broadcasting import Certain, Either, never, open_broadcasts, unsure
 from .data_sizes import settled_by_other_sizes

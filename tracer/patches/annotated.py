@@ -1,0 +1,212 @@
+"""Functions that report the values that they have annotated, while a program is recorded or replayed.
+
+Of `def f(x: T) -> U: y: V = g(x); return h(y)` the code becomes that of
+
+    def f(x: T) -> U:
+        CALLED()
+        IS(x, T)
+        y: V = IS(g(x), V)
+        return IS(h(y), U)
+
+where each call of IS is at the line and column of the annotation. Functions without an annotation that the
+reader can make something of stay what they are.
+"""
+
+from __future__ import annotations
+import __future__
+
+import ast
+import linecache
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from functools import reduce
+from operator import is_not, or_
+from types import CodeType
+from typing import Any, Final, TypeAlias
+
+from ...constraints.ir.annotations import Annotation, Each
+from ...constraints.ir.claims import LISTENER
+from ..bytecode.codes import codes_within
+from ..host.interpreter import frame_above
+from ..host.patches import Setting, together
+from .functions import edited_text, functions_of
+
+CALLED: Final = "annotated_call"
+ANNOTATED: Final = "annotated"
+"""What a listener hears of: that a function with annotations is called, and that a value has one."""
+_CALLED: Final = "_anyshape_called"
+_IS: Final = "_anyshape_is"
+"""The names of both among the globals of the functions."""
+_REASON: Final = "its annotations are compared with its values"
+_HINT: Final = re.compile(r"jaxtyping|torchtyping|Annotated|Tensor\w*\[|(?::|->)\s*[\"']\w*\[")
+"""What a file has somewhere that annotates a shape by other means than a name from another file."""
+_FUTURES: Final = reduce(or_, (getattr(__future__, n).compiler_flag for n in __future__.all_feature_names))
+_Function: TypeAlias = "ast.FunctionDef | ast.AsyncFunctionDef"
+Read: TypeAlias = "Callable[[ast.expr, Mapping[str, Any]], Annotation | None]"
+"""Returns what an annotation says of shapes, by the names in its scope; None if nothing."""
+
+
+class AnnotatedFunctions:
+    """The functions of a program, which report the values that they annotate as long as that is asked for."""
+
+    def __init__(self, target: Any, read: Read) -> None:
+        self._functions = [*functions_of(target)]
+        self._read = read
+        self._codes: list[CodeType] = []
+        self._settings: list[Setting] = []
+
+    def reporting(self) -> AbstractContextManager[None]:
+        """Makes the functions report inside the block."""
+        codes = [function.__code__ for function in self._functions]
+        if len(codes) != len(self._codes) or any(map(is_not, codes, self._codes)):
+            self._codes, self._settings = codes, [*self._made()]
+        return together(self._settings)
+
+    def _made(self) -> Iterator[Setting]:
+        texts: dict[tuple[str, int], _Text] = {}
+        files: dict[str, str] = {}
+        scopes: dict[int, bool] = {}
+        for function in self._functions:
+            scope, code = function.__globals__, function.__code__
+            if id(scope) not in scopes:
+                scopes[id(scope)] = any(map(_is_annotation, [*scope.values()]))
+            text = edited_text(code) or files.get(code.co_filename)
+            if text is None:
+                text = files[code.co_filename] = _text_of_file(code.co_filename)
+            if (text, id(scope)) not in texts:
+                hinted = scopes[id(scope)] or _HINT.search(text) is not None
+                texts[text, id(scope)] = _Text(text if hinted else "", code, scope, self._read)
+            if (new := texts[text, id(scope)].reporting(code)) is not None:
+                yield Setting(function, {"__code__": new}, _REASON)
+        for found in texts.values():
+            if found.annotations:
+                yield Setting(found.scope, {_CALLED: called, _IS: found.reported}, _REASON)
+
+
+def _text_of_file(name: str) -> str:
+    """Returns the text of a file; of one that is none, such as a cell of a notebook, what Python has noted."""
+    if name.startswith("<") and name not in linecache.cache:
+        return ""
+    return "".join(linecache.getlines(name))
+
+
+def _is_annotation(value: Any) -> bool:
+    """Returns whether a name of another file stands for an annotation with a shape."""
+    return isinstance(getattr(value, "dim_str", None), str) or hasattr(value, "__metadata__")
+
+
+def called() -> None:
+    """Reports that a function with annotations begins."""
+    listener = LISTENER.get()
+    if listener is not None:
+        listener(CALLED, frame_above(1), None)
+
+
+class _Text:
+    """The text of a file, compiled so that its functions report what they have annotated."""
+
+    def __init__(self, text: str, code: CodeType, scope: dict[str, Any], read: Read) -> None:
+        self.scope = scope
+        self.annotations: list[Annotation] = []
+        self._read = read
+        self._codes: dict[tuple[str, int], CodeType] = {}
+        try:
+            tree = ast.parse(text)
+        except SyntaxError:
+            return
+        for node in [*ast.walk(tree)]:
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                self._write(node)
+        if self.annotations:
+            flags = code.co_flags & _FUTURES
+            whole = compile(tree, code.co_filename, "exec", flags, dont_inherit=True)
+            self._codes = {(c.co_qualname, c.co_firstlineno): c for c in codes_within(whole)}
+
+    def reporting(self, code: CodeType) -> CodeType | None:
+        """Returns the code that reports, in place of this one; None where nothing is to be reported."""
+        new = self._codes.get((code.co_qualname, code.co_firstlineno))
+        if new is None or (new.co_freevars, _parameters(new)) != (code.co_freevars, _parameters(code)):
+            return None
+        return new if any(_IS in one.co_names for one in (new, *codes_within(new))) else None
+
+    def reported(self, value: Any, index: int) -> Any:
+        """Returns the value, and reports its annotation."""
+        listener = LISTENER.get()
+        if listener is not None:
+            listener(ANNOTATED, (value, frame_above(1)), self.annotations[index])
+        return value
+
+    # ---- a function
+
+    def _write(self, function: _Function) -> None:
+        before = len(self.annotations)
+        entry: list[ast.stmt] = []
+        for parameter, several in _annotated_parameters(function.args):
+            if (annotation := self._of(parameter.annotation)) is not None and parameter.annotation:
+                given = ast.copy_location(ast.Name(parameter.arg, ast.Load()), parameter.annotation)
+                call = self._is(given, parameter.annotation, Each(annotation) if several else annotation)
+                entry.append(ast.copy_location(ast.Expr(call), call))
+        returns = None if any(map(_yields, _own(function.body))) else self._of(function.returns)
+        for node in _own(function.body):
+            if isinstance(node, ast.Return) and returns is not None and function.returns is not None:
+                value = node.value or ast.copy_location(ast.Constant(None), node)
+                node.value = self._is(value, function.returns, returns)
+            elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+                annotation = self._of(node.annotation)
+                if node.value is not None and annotation is not None:
+                    node.value = self._is(node.value, node.annotation, annotation)
+        if len(self.annotations) > before:
+            begins = _located(ast.Expr(_call(_CALLED, [])), function)
+            at = 1 if ast.get_docstring(function, clean=False) is not None else 0
+            function.body[at:at] = [begins, *entry]
+
+    def _of(self, annotation: ast.expr | None) -> Annotation | None:
+        return None if annotation is None else self._read(annotation, self.scope)
+
+    def _is(self, value: ast.expr, at: ast.expr, annotation: Annotation) -> ast.expr:
+        self.annotations.append(annotation)
+        call = _call(_IS, [value, ast.Constant(len(self.annotations) - 1)])
+        for node in (call, call.func, call.args[1]):
+            ast.copy_location(node, at)
+        return call
+
+
+def _call(name: str, arguments: list[ast.expr]) -> ast.Call:
+    return ast.Call(ast.Name(name, ast.Load()), arguments, [])
+
+
+def _located(statement: ast.Expr, function: _Function) -> ast.Expr:
+    for node in ast.walk(statement):
+        if isinstance(node, ast.expr | ast.stmt):
+            node.lineno = node.end_lineno = function.lineno
+            node.col_offset = node.end_col_offset = function.col_offset
+    return statement
+
+
+def _annotated_parameters(arguments: ast.arguments) -> Iterator[tuple[ast.arg, bool]]:
+    """Yields the parameters with an annotation, and whether each has that for all of several values."""
+    for parameter in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
+        yield parameter, False
+    for rest in (arguments.vararg, arguments.kwarg):
+        if rest is not None:
+            yield rest, True
+
+
+def _own(body: list[ast.stmt]) -> Iterator[ast.AST]:
+    """Yields the nodes of a body but for those of functions and classes within it."""
+    todo: list[ast.AST] = [*body]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+            continue
+        yield node
+        todo.extend(ast.iter_child_nodes(node))
+
+
+def _yields(node: ast.AST) -> bool:
+    return isinstance(node, ast.Yield | ast.YieldFrom)
+
+
+def _parameters(code: CodeType) -> tuple[str, ...]:
+    return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
