@@ -15,6 +15,7 @@ from torch import nn
 
 import anyshape as package
 from anyshape import ShapesError, Verdict, assert_shapes
+from anyshape.constraints.ir.spec_text import SpecError
 
 
 class Halves(nn.Module):
@@ -71,6 +72,53 @@ def test_a_failure_tells_the_findings_and_a_test() -> None:
         f'def test_halves_at_b{b}_h{h}() -> None:\n    """Of two."""\n    model = Halves(3)\n'
         f"    model(torch.zeros({b}, {h}))  # "
     )
+
+
+RETURNS: list[tuple[str, str, str]] = [
+    ("y: float32[b, 2, h]", "x: float32[b, 2*h]", ""),
+    ("y: [b, 2, n]", "x: float32[b, 2*h]", ""),
+    ("output: [b, ..., h]", "x: float32[b, 2*h]", ""),
+    ("y: float32[b, 3, h]", "x: float32[b, 2*h]",
+     "y is float32[b, 2, h], claimed float32[b, 3, h]: another at b=2, h=3"),
+    ("y: float32[b, 2, b]", "x: float32[b, 2*b]", ""),
+    ("y: float32[b, 2, b]", "x: float32[b, 2*h]",
+     "y is float32[b, 2, h], claimed float32[b, 2, b]: another at b=2, h=3"),
+    ("y: int64[b, 2, h]", "x: float32[b, 2*h]", "y is float32[b, 2, h], claimed int64[b, 2, h]"),
+]  # fmt: skip
+"""What is claimed of the result, the inputs, and what is said against it."""
+
+
+@pytest.mark.parametrize("returns, inputs, expected", RETURNS)
+def test_results_are_claimed(returns: str, inputs: str, expected: str) -> None:
+    if not expected:
+        assert assert_shapes(Halves(), inputs, returns=returns).passes
+        return
+    with pytest.raises(ShapesError) as raised:
+        assert_shapes(Halves(), inputs, returns=returns)
+    assert str(raised.value) == f"Halves returns other than claimed\n{expected}"
+
+
+def test_results_hold_on_every_path() -> None:
+    def cut(x: Any) -> Any:
+        return x[:4] if x.shape[0] > 4 else x
+
+    assert_shapes(cut, "x: float32[n]", "n <= 4", returns="y: float32[n]")
+    with pytest.raises(ShapesError, match=r"y is float32\[4\], claimed float32\[n\]: another at n=5"):
+        assert_shapes(cut, "x: float32[n]", returns="y: float32[n]")
+
+
+def test_claims_have_to_fit_the_results() -> None:
+    with pytest.raises(SpecError, match="a, b are not the results: it returns output"):
+        assert_shapes(Halves(), "x: float32[b, 2*h]", returns="a: [b]; b: [b]")
+    with pytest.raises(SpecError, match="claimed by its name and type"):
+        assert_shapes(Halves(), "x: float32[b, 2*h]", returns="b, 2, h")
+
+
+def test_a_failure_is_short() -> None:
+    def test_halves() -> None:
+        assert_shapes(Halves(3), "x: float32[b, h]")
+
+    assert len(str(caught(test_halves)).splitlines()) <= 11
 
 
 def several(model: nn.Module) -> None:

@@ -85,7 +85,7 @@ class AnnotatedFunctions:
 
 
 def _text_of_file(name: str) -> str:
-    """Returns the text of a file; of one that is none, such as a cell of a notebook, what Python has noted."""
+    """Returns the text of a file, or of a cell of a notebook as far as Python has noted it."""
     if name.startswith("<") and name not in linecache.cache:
         return ""
     return "".join(linecache.getlines(name))

@@ -22,11 +22,12 @@ def answer_line(report: ReportData) -> str:
 
 
 def _lines(report: ReportData) -> Iterator[str]:
-    yield from (_told(finding) for finding in report.findings if not finding.suppressed)
+    yield from (finding_line(finding) for finding in report.findings if not finding.suppressed)
     yield answer_line(report)
 
 
-def _told(finding: Finding) -> str:
+def finding_line(finding: Finding) -> str:
+    """Returns the place, the code and the message of a finding in one line."""
     origin = finding.origin
     column = f":{origin.indent + span(origin, finding.op)[0] + 1}" if origin.code else ""
     where = f"{place(origin)}{column}: " if origin.file else ""

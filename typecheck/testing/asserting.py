@@ -7,7 +7,7 @@ import linecache
 import os
 import re
 import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import FrameType, ModuleType
 from typing import Any, Final
 
@@ -18,7 +18,8 @@ from ...constraints.terms.dims import Term, evaluate
 from ...tracer.host.interpreter import frame_above
 from ..facade import Report
 from ..project.suppression import suppressed
-from ..render.text import place
+from ..render.concise import answer_line, finding_line
+from ..render.text import place, repair_text, sizes
 from ..targets.target import resolve
 
 
@@ -32,24 +33,53 @@ class ShapesError(AssertionError):
 
 def assert_shapes(
     model: Any, inputs: Inputs | None = None, assume: str | Iterable[str] = (), *, budget_s: float = 30.0,
-    rules: Rules | None = None,
+    rules: Rules | None = None, returns: str | Sequence[str] = (),
 ) -> Report:
     """Passes if every declared input runs, and all that speaks against it is suppressed by a comment.
 
-    The arguments are those of `check`. Returns the report. Raises ShapesError, with the findings and, where
-    sizes are known that show it, a test that fails for them; SpecError and TargetError as `check` does.
+    `returns` claims results, for all declared inputs: `"logits: float32[b, 10]; hidden: float32[...]"`. They
+    are named as in the report, or given in their order. The other arguments are those of `check`.
+
+    Returns the report. Raises ShapesError, with the findings in short and, where sizes are known that show
+    it, a test that fails for them; SpecError and TargetError as `check` does.
     """
     __tracebackhide__ = True  # pytest shows the line of the test
-    from ..checking.api import check
+    from ..checking.api import check, examine
+    from .returned import other_results, parsed_returns
 
+    claims = parsed_returns(returns)
     found = check(model, inputs, assume, budget_s=budget_s, rules=rules, repairs=True)
     (report,) = suppressed([found], all=False)
     if not report.passes:
-        message = report.to_text()
+        message = _in_short(report)
         if (code := failing_test(report, model, frame_above(1))) is not None:
             message += f"\nA test that shows it:\n\n{textwrap.indent(code, '    ')}"
         raise ShapesError(message, report)
+    if claims:
+        seen = examine(model, inputs, assume, budget_s=budget_s, rules=rules, replay=False)
+        if others := other_results(seen, claims, budget_s):
+            raise ShapesError("\n".join((f"{report.target} returns other than claimed", *others)), report)
     return report
+
+
+_SHOWN: Final = 2
+"""The number of findings that a message shows in full."""
+
+
+def _in_short(report: Report) -> str:
+    """Returns the answer and the first findings, each in a few lines."""
+    against = [f for f in report.findings if not f.suppressed and f.severity != "note"]
+    lines = [answer_line(report)]
+    for finding in against[:_SHOWN]:
+        lines.append(finding_line(finding))
+        if finding.condition:
+            lines.append(f"  requires {finding.condition}")
+        if finding.witness and finding.evidence:
+            lines.append(f"  refused at {sizes(finding.witness)}: {finding.evidence}")
+        lines += [f"  repair: {repair_text(repair)}" for repair in finding.repairs[:1]]
+    if more := len(against) - _SHOWN:
+        lines += [f"and {more} more: print(error.report)"] if more > 0 else []
+    return "\n".join(lines) + "\n"
 
 
 # ---- the test that shows it
