@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import random
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
 from types import ModuleType
@@ -15,6 +16,7 @@ import torch
 
 from anyshape.constraints.ir.annotations import Annotations
 from anyshape.constraints.ir.spec_text import SpecError
+from anyshape.tracer.patches.edits import Rewritten, applied
 from anyshape.tracer.recording.claims import PLAIN_HOST
 from anyshape.typecheck import check
 from anyshape.typecheck.facade import Report
@@ -239,3 +241,31 @@ def test_as_jaxtyping(as_text: bool) -> None:
                 if not met:
                     break
     assert min(seen.values()) > 300
+
+
+REPAIRED: list[tuple[str, bool]] = [("b 4", True), ("b 6", True), ("b 5", False)]
+
+
+@pytest.mark.parametrize("claim, holds", REPAIRED)
+def test_a_changed_program_is_compared_with_its_annotations(tmp_path: Path, claim: str, holds: bool) -> None:
+    """Changes of the text of a function are tried with the annotations of that function."""
+    text = f"def forward(self, x: Float[Tensor, 'b 4 6']) -> Float[Tensor, '{claim}']: return x.sum(1)"
+    model = program(tmp_path, f"class M(nn.Module):\n    {text}\n")
+    function = type(model).forward
+    file = Path(function.__code__.co_filename)
+    at = file.read_text().rindex("1)")
+    axis = {"b 4": "2", "b 6": "-2", "b 5": "2"}[claim]
+    edit = Rewritten(str(file), "M.forward", at, at + 1, axis)
+    with applied(model, edit):
+        assert (check(model).verdict == "proved") == holds
+    assert (check(model).verdict == "proved") == (claim == "b 6")
+
+
+def test_threads_compare_one_after_the_other(tmp_path: Path) -> None:
+    model = program(tmp_path, "class M(nn.Module):\n    def forward(self, x: Float[Tensor, 'b']) -> "
+                    "Float[Tensor, 'b+1']: return torch.cat([x, x[:1]])\n")  # fmt: skip
+    code = type(model).forward.__code__
+    with ThreadPoolExecutor(4) as pool:
+        assert {str(report.verdict) for report in pool.map(check, [model] * 4)} == {"proved"}
+    assert type(model).forward.__code__ is code
+    assert not [name for name in type(model).forward.__globals__ if name.startswith("_anyshape")]

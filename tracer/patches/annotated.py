@@ -18,19 +18,21 @@ import __future__
 import ast
 import linecache
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import reduce
 from operator import is_not, or_
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import Any, Final, TypeAlias
 
 from ...constraints.ir.annotations import Annotation, Each
 from ...constraints.ir.claims import LISTENER
+from ...constraints.ir.spec_text import DTYPES
 from ..bytecode.codes import codes_within
+from ..bytecode.origins import is_inner
 from ..host.interpreter import frame_above
 from ..host.patches import Setting, together
-from .functions import edited_text, functions_of
+from .functions import edited_text, first_line, functions_of
 
 CALLED: Final = "annotated_call"
 ANNOTATED: Final = "annotated"
@@ -39,7 +41,10 @@ _CALLED: Final = "_anyshape_called"
 _IS: Final = "_anyshape_is"
 """The names of both among the globals of the functions."""
 _REASON: Final = "its annotations are compared with its values"
-_HINT: Final = re.compile(r"jaxtyping|torchtyping|Annotated|Tensor\w*\[|(?::|->)\s*[\"']\w*\[")
+_HINT: Final = re.compile(
+    r"jaxtyping|torchtyping|Annotated\[|Tensor\w*\[|(?::|->) *[\"']"
+    rf"(?:{'|'.join(DTYPES)})?\[[^A-Z\]\"']*\][\"']"
+)
 """What a file has somewhere that annotates a shape by other means than a name from another file."""
 _FUTURES: Final = reduce(or_, (getattr(__future__, n).compiler_flag for n in __future__.all_feature_names))
 _Function: TypeAlias = "ast.FunctionDef | ast.AsyncFunctionDef"
@@ -64,24 +69,39 @@ class AnnotatedFunctions:
         return together(self._settings)
 
     def _made(self) -> Iterator[Setting]:
-        texts: dict[tuple[str, int], _Text] = {}
-        files: dict[str, str] = {}
-        scopes: dict[int, bool] = {}
+        annotations: list[Annotation] = []
+
+        def reported(value: Any, index: int) -> Any:
+            """Returns the value, and reports its annotation."""
+            listener = LISTENER.get()
+            if listener is not None:
+                listener(ANNOTATED, (value, frame_above(1)), annotations[index])
+            return value
+
+        scopes: dict[int, dict[str, Any]] = {}
+        for text, functions in self._by_text():
+            scope = functions[0].__globals__
+            if not (_HINT.search(text) or any(map(_is_annotation, [*scope.values()]))):
+                continue
+            found = _Text(text, functions, self._read, annotations)
+            for function in functions:
+                if (new := found.reporting(function.__code__)) is not None:
+                    scopes[id(scope)] = scope
+                    yield Setting(function, {"__code__": new}, _REASON)
+        for scope in scopes.values():
+            yield Setting(scope, {_CALLED: called, _IS: reported}, _REASON)
+
+    def _by_text(self) -> Iterator[tuple[str, list[FunctionType]]]:
+        """Yields the texts of the program with the functions compiled from each, in one scope."""
+        files: dict[tuple[str, int], list[FunctionType]] = {}
         for function in self._functions:
-            scope, code = function.__globals__, function.__code__
-            if id(scope) not in scopes:
-                scopes[id(scope)] = any(map(_is_annotation, [*scope.values()]))
-            text = edited_text(code) or files.get(code.co_filename)
-            if text is None:
-                text = files[code.co_filename] = _text_of_file(code.co_filename)
-            if (text, id(scope)) not in texts:
-                hinted = scopes[id(scope)] or _HINT.search(text) is not None
-                texts[text, id(scope)] = _Text(text if hinted else "", code, scope, self._read)
-            if (new := texts[text, id(scope)].reporting(code)) is not None:
-                yield Setting(function, {"__code__": new}, _REASON)
-        for found in texts.values():
-            if found.annotations:
-                yield Setting(found.scope, {_CALLED: called, _IS: found.reported}, _REASON)
+            code = function.__code__
+            if (text := edited_text(code)) is not None:
+                yield text, [function]
+            elif not is_inner(code.co_filename):
+                files.setdefault((code.co_filename, id(function.__globals__)), []).append(function)
+        for (name, _), functions in files.items():
+            yield _text_of_file(name), functions
 
 
 def _text_of_file(name: str) -> str:
@@ -106,19 +126,23 @@ def called() -> None:
 class _Text:
     """The text of a file, compiled so that its functions report what they have annotated."""
 
-    def __init__(self, text: str, code: CodeType, scope: dict[str, Any], read: Read) -> None:
-        self.scope = scope
-        self.annotations: list[Annotation] = []
-        self._read = read
+    def __init__(
+        self, text: str, functions: Sequence[FunctionType], read: Read, annotations: list[Annotation]
+    ) -> None:
+        code = functions[0].__code__
+        self._annotations = annotations
+        self._scope, self._read = functions[0].__globals__, read
         self._codes: dict[tuple[str, int], CodeType] = {}
         try:
             tree = ast.parse(text)
         except SyntaxError:
             return
-        for node in [*ast.walk(tree)]:
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                self._write(node)
-        if self.annotations:
+        wanted = {function.__code__.co_firstlineno for function in functions}
+        outer = [node for node in _functions_in(tree) if first_line(node) in wanted]
+        before = len(annotations)
+        for node in {id(node): node for one in outer for node in (one, *_functions_in(one))}.values():
+            self._write(node)
+        if len(annotations) > before:
             flags = code.co_flags & _FUTURES
             whole = compile(tree, code.co_filename, "exec", flags, dont_inherit=True)
             self._codes = {(c.co_qualname, c.co_firstlineno): c for c in codes_within(whole)}
@@ -130,25 +154,19 @@ class _Text:
             return None
         return new if any(_IS in one.co_names for one in (new, *codes_within(new))) else None
 
-    def reported(self, value: Any, index: int) -> Any:
-        """Returns the value, and reports its annotation."""
-        listener = LISTENER.get()
-        if listener is not None:
-            listener(ANNOTATED, (value, frame_above(1)), self.annotations[index])
-        return value
-
     # ---- a function
 
     def _write(self, function: _Function) -> None:
-        before = len(self.annotations)
+        before = len(self._annotations)
         entry: list[ast.stmt] = []
         for parameter, several in _annotated_parameters(function.args):
             if (annotation := self._of(parameter.annotation)) is not None and parameter.annotation:
                 given = ast.copy_location(ast.Name(parameter.arg, ast.Load()), parameter.annotation)
                 call = self._is(given, parameter.annotation, Each(annotation) if several else annotation)
                 entry.append(ast.copy_location(ast.Expr(call), call))
-        returns = None if any(map(_yields, _own(function.body))) else self._of(function.returns)
-        for node in _own(function.body):
+        body = [*_own(function.body)]
+        returns = None if any(map(_yields, body)) else self._of(function.returns)
+        for node in body:
             if isinstance(node, ast.Return) and returns is not None and function.returns is not None:
                 value = node.value or ast.copy_location(ast.Constant(None), node)
                 node.value = self._is(value, function.returns, returns)
@@ -156,17 +174,17 @@ class _Text:
                 annotation = self._of(node.annotation)
                 if node.value is not None and annotation is not None:
                     node.value = self._is(node.value, node.annotation, annotation)
-        if len(self.annotations) > before:
+        if len(self._annotations) > before:
             begins = _located(ast.Expr(_call(_CALLED, [])), function)
             at = 1 if ast.get_docstring(function, clean=False) is not None else 0
             function.body[at:at] = [begins, *entry]
 
     def _of(self, annotation: ast.expr | None) -> Annotation | None:
-        return None if annotation is None else self._read(annotation, self.scope)
+        return None if annotation is None else self._read(annotation, self._scope)
 
     def _is(self, value: ast.expr, at: ast.expr, annotation: Annotation) -> ast.expr:
-        self.annotations.append(annotation)
-        call = _call(_IS, [value, ast.Constant(len(self.annotations) - 1)])
+        self._annotations.append(annotation)
+        call = _call(_IS, [value, ast.Constant(len(self._annotations) - 1)])
         for node in (call, call.func, call.args[1]):
             ast.copy_location(node, at)
         return call
@@ -202,6 +220,15 @@ def _own(body: list[ast.stmt]) -> Iterator[ast.AST]:
             continue
         yield node
         todo.extend(ast.iter_child_nodes(node))
+
+
+def _functions_in(node: ast.AST) -> Iterator[_Function]:
+    """Yields the functions within a module or a function, those within functions included."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case):
+            if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+                yield child
+            yield from _functions_in(child)
 
 
 def _yields(node: ast.AST) -> bool:

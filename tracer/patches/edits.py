@@ -496,8 +496,8 @@ _TRIED: Final = "a change of the program is tried"
 
 
 def _compiled(edit: Rewritten, like: CodeType) -> tuple[CodeType, str]:
-    """Returns the code of the outermost statement that contains the edit, at its lines, and the text of that:
-    the user's own with one expression changed, which runs where the original does.
+    """Returns the code of the outermost statement that contains the edit, at its lines: the user's own text
+    with one expression changed, which runs where the original does. Returns the text of the file, too.
     """
     lines = linecache.getlines(edit.file)
     first = next((n for n in range(like.co_firstlineno - 1, -1, -1) if _opens_statement(lines, n)), 0)
@@ -506,14 +506,15 @@ def _compiled(edit: Rewritten, like: CodeType) -> tuple[CodeType, str]:
     start, stop = edit.start - len(before), edit.stop - len(before)
     if not 0 <= start <= stop <= len(part):
         raise CannotApply("the text has changed since")
-    changed = "\n" * first + part[:start] + edit.text + part[stop:]
+    changed = part[:start] + edit.text + part[stop:]
     try:
         with warnings.catch_warnings():  # of a text that nobody has written
             warnings.simplefilter("ignore", SyntaxWarning)
-            code: CodeType = compile(changed, edit.file, "exec", like.co_flags & _FUTURES, dont_inherit=True)
+            text, flags = "\n" * first + changed, like.co_flags & _FUTURES
+            code: CodeType = compile(text, edit.file, "exec", flags, dont_inherit=True)
     except (SyntaxError, ValueError) as error:
         raise CannotApply(str(error)) from error
-    return code, changed
+    return code, "".join((before, changed, *lines[last:]))
 
 
 _FUTURES: Final = reduce(or_, (getattr(__future__, n).compiler_flag for n in __future__.all_feature_names))

@@ -59,7 +59,7 @@ _EDITED: Final[WeakKeyDictionary[CodeType, str]] = WeakKeyDictionary()
 
 
 def compiled_from(code: CodeType, text: str) -> None:
-    """Notes that the code was compiled from this text, which has its lines where the file has them."""
+    """Notes that the code was compiled from this text, a changed one of its file."""
     _EDITED[code] = text
 
 

@@ -18,7 +18,6 @@ from ...tracer.readers.exported import GraphError
 from ...tracer.readers.graph import Traced
 from ...tracer.readers.graph import system as graph_system
 from ..replay.replay import Inconclusive, Outcome, Replayer, at, by_rules
-from ..targets.claims import TargetAnnotations
 from ..targets.near_names import key_hint
 from ..targets.target import Target, is_graph_module
 from ..targets.target_error import TargetError
@@ -50,10 +49,10 @@ class PythonSource:
 
         self.target, self.spec, self.ways, self.device = target.value, spec, ways, device
         self._replayer = Replayer(self.target, spec)
-        self._annotated = TargetAnnotations(self.target)
         self.release, self.floats = INSTALLED, default_dtype()
 
     def system(self, rules: Rules, oracle: DomainOracle, clock: Clock) -> tuple[System, list[str]]:
+        from ...tracer.host.alone import TURN
         from ...tracer.readers.fx import listen
         from ...tracer.recording.binding import NotCallable as DoesNotFit
         from ...tracer.recording.record import record
@@ -63,7 +62,7 @@ class PythonSource:
 
         held = self._replayer.held()
         try:
-            with listening(listen), self._annotated.reported():
+            with TURN, listening(listen), self._replayer.annotations.reported():
                 system, changed = record(
                     self.target,
                     self.spec,

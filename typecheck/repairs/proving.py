@@ -18,6 +18,7 @@ from ...constraints.terms.dims import Dim, evaluate
 from ...constraints.terms.formula import all_of, eq, implies, negate
 from ...solver.decide import Decision, DomainOracle, Requirement, decide, requirements
 from ...solver.tactics.judge import Budget, Judge
+from ...tracer.host.alone import TURN
 from ...tracer.patches.edits import CannotApply, Edit, applied
 from ...tracer.readers.fx import listen
 from ...tracer.recording.binding import NotCallable
@@ -26,7 +27,6 @@ from ...tracer.recording.record import record
 from ..replay.replay import Ran, Replayer
 from ..report.findings import outputs
 from ..report.report import Finding, Output
-from ..targets.claims import TargetAnnotations
 from .places import calls, is_usual, leaves_most, line
 
 MAX_PATHS: Final = 64
@@ -58,7 +58,6 @@ class Prover:
         self.target, self.spec, self.rules, self.system = target, spec, rules, system
         self.before, self.fails_at = before, fails_at
         self.replayer = Replayer(target, spec)
-        self.annotated = TargetAnnotations(target)
         self.lines = {line(r.origin) for r in before.residual}
         """The lines that refuse something as the program stands."""
 
@@ -69,7 +68,7 @@ class Prover:
             return None
         oracle, held = DomainOracle(spec.domain, Budget(seconds)), Held(target)
         try:
-            with listening(listen), self.annotated.reported():
+            with TURN, listening(listen), self.replayer.annotations.reported():
                 system, _ = record(
                     target, spec, self.rules, oracle, max_paths=MAX_PATHS, budget_s=seconds, held=held
                 )

@@ -121,7 +121,7 @@ class Replayer:
         self._found: Unseen | None = None
         self._left = limits.total
         self._known: Held | None = None
-        self._annotated = TargetAnnotations(target)
+        self.annotations = TargetAnnotations(target)
 
     def see(self, system: System) -> None:
         """Real kernels are asked from now on where the system says that fake ones do not see all."""
@@ -230,7 +230,7 @@ class Replayer:
         copied = how == REAL
         with (
             surroundings_kept(), held.lent(copied=copied) as lent, Undone(lent.aliases),
-            self._annotated.reported(),
+            self.annotations.reported(),
         ):  # fmt: skip
             return _outcome(self.target, self.spec, values, how, fill, self.limits)
 
