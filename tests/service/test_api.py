@@ -41,7 +41,7 @@ def test_a_check_from_submission_to_report(client: TestClient) -> None:
     asked = submit(client, assume="s31 <= 64")
     assert asked["state"] in ("queued", "running")
     done = ended(client, asked["id"])
-    assert (done["state"], done["verdict"], done["name"]) == ("done", "refined", "bert.pt2")
+    assert (done["state"], done["verdict"], done["name"]) == ("done", "proved", "bert.pt2")
     assert done["asked"]["assume"] == ["s31 <= 64"]
     expected = check(BERT, assume="s31 <= 64")
     report = client.get(f"/v1/checks/{asked['id']}/report").json()
@@ -52,7 +52,7 @@ def test_a_check_from_submission_to_report(client: TestClient) -> None:
 
 @pytest.mark.parametrize(
     "form, told",
-    [("text", "refined: bert.pt2"), ("html", "<html"), ("sarif", "2.1.0"), ("junit", "<testsuite"),
+    [("text", "proved: bert.pt2"), ("html", "<html"), ("sarif", "2.1.0"), ("junit", "<testsuite"),
      ("github", "::warning"), ("dot", "digraph")],
 )  # fmt: skip
 def test_reports_leave_in_every_form(done: tuple[TestClient, str], form: str, told: str) -> None:
@@ -165,7 +165,7 @@ def test_progress_is_followed_to_the_end(client: TestClient) -> None:
         assert stream.headers["content-type"].startswith("text/event-stream")
         told = [json.loads(line[6:]) for line in stream.iter_lines() if line.startswith("data: ")]
     assert told[-1]["state"] == "done"
-    assert told[-1]["verdict"] == "refined"
+    assert told[-1]["verdict"] == "proved"
     states = [one["state"] for one in told]
     assert states == sorted(states, key=["queued", "running", "done"].index)
 
@@ -180,9 +180,9 @@ def test_history_has_filters(client: TestClient) -> None:
     assert page["next"] == ids[1]
     rest = client.get("/v1/checks", params={"before": page["next"]}).json()["checks"]
     assert [one["id"] for one in rest] == ids[:1]
-    refined = client.get("/v1/checks", params={"verdict": "refined"}).json()["checks"]
-    assert ids[0] in [one["id"] for one in refined]
-    assert all(one["verdict"] == "refined" for one in refined)
+    proved = client.get("/v1/checks", params={"verdict": "proved"}).json()["checks"]
+    assert ids[0] in [one["id"] for one in proved]
+    assert all(one["verdict"] == "proved" for one in proved)
     assert [c["id"] for c in client.get("/v1/checks", params={"name": "resn"}).json()["checks"]] == [ids[1]]
 
 
@@ -235,7 +235,7 @@ def test_what_only_a_worker_reads_is_told_as_well(client: TestClient) -> None:
     check = ended(client, submit(client, assume="s31 ** 9999 <= 4")["id"])
     assert (check["state"], check["failure"]["kind"]) == ("failed", "input")
     assert "expected an exponent from 0 to 256 at column 8" in check["failure"]["problem"]
-    assert ended(client, submit(client, assume="s31 ** 2 <= 64")["id"])["verdict"] == "refined"
+    assert ended(client, submit(client, assume="s31 ** 2 <= 64")["id"])["verdict"] == "proved"
 
 
 def test_what_fails_in_the_worker_says_why(client: TestClient) -> None:

@@ -107,12 +107,13 @@ def test_witnesses_are_small_and_differ_in_one_symbol() -> None:
     assert decision.holds(decision.inside) and not decision.violated(decision.inside)
 
 
-def test_what_the_trace_asks_is_kept_apart() -> None:
+def test_what_the_trace_asks_counts_and_is_told_apart() -> None:
     traced = replace(path("b >= 1", "h == 7"), constraints=(
         Constraint(parse("h % 2 == 1"), "needed", 0), Constraint(parse("h == 7"), "traced", 1, "trace")))
     decision = verdict(["h >= 1"], traced)
-    assert str(decision.accepted) == "h % 2 == 1"
+    assert str(decision.accepted) == "h == 7"
     assert [r.reason for r in decision.trace] == ["traced"]
+    assert [r.of_trace for r in decision.residual] == [False, True]
 
 
 def test_a_core_keeps_conjunctions_whole() -> None:

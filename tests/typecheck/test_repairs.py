@@ -118,7 +118,7 @@ def test_the_repair_of_a_file_is_made_and_proved(tmp_path: Path) -> None:
     report = check(f"{file}:Net", inputs, repairs=True)
     repair = report.findings[0].repairs[0]
     assert (repair.old, repair.new, repair.origin.line) == ("500", "216", 8)
-    assert f"repair change 500 to 216 (in_features of fc) at {file}:8" in report.to_text(width=300)
+    assert f"repair: change 500 to 216 (in_features of fc) at {file}:8" in report.to_text(width=300)
     (fix,) = to_sarif([report])["runs"][0]["results"][0]["fixes"]
     Draft4Validator(SARIF).validate(to_sarif([report]))
     (replacement,) = fix["artifactChanges"][0]["replacements"]

@@ -14,7 +14,8 @@ from ...constraints.ir.language import Fact
 from ...constraints.ir.spec import Spec
 from ...constraints.ir.spec_text import Inputs, SpecError, parse_spec, write_spec
 from ...constraints.ir.system import Domain, System
-from ...constraints.terms.formula import all_of, conjuncts
+from ...constraints.terms.formula import all_of, comparisons, conjuncts
+from ...constraints.terms.formula_text import defined
 from ...constraints.terms.rows import is_dim, is_relation
 from ...solver.decide import Decision, DomainOracle, decide
 from ...solver.explain import imposed
@@ -326,8 +327,12 @@ def _within_its_limits(system: System, oracle: DomainOracle) -> System:
     limits = [c.formula for path in system.paths for c in path.constraints if c.kind == "trace"]
     if not limits or oracle.judge.satisfiable((*domain.assumptions, *limits), domain.symbols) == "unsat":
         return system
-    declared = conjuncts(simplify(oracle.judge, domain, limits))
-    return replace(system, domain=Domain(domain.symbols, (*domain.assumptions, *declared)))
+    declared = [
+        part
+        for limit in conjuncts(simplify(oracle.judge, domain, limits))
+        for part in conjuncts(all_of((*(defined(c.term) for c in comparisons(limit)), limit)))
+    ]
+    return replace(system, domain=Domain(domain.symbols, (*domain.assumptions, *dict.fromkeys(declared))))
 
 
 def _guessed(target: Target, rules: Rules, device: str | None) -> list[str]:

@@ -375,7 +375,7 @@ def _shown(
 
     colour = options.output is None and coloured(sys.stdout)
     every = options.verbose or options.shapes or not project
-    told = [r for r in reports if every or not r.passes or r.open_findings]
+    told = [r for r in reports if every or not r.passes or any(not f.suppressed for f in r.findings)]
     form = {"width": width(), "colour": colour, "shapes": options.shapes, "verbose": options.verbose}
     texts = [(details_text if early.stands(r) else to_text)(r, **form) for r in told]
     return "\n".join((overview(reports, colour=colour), *texts) if project else texts)
