@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias
 from ..terms.dims import Dim, Term, substitute
 from ..terms.formula import Formula, all_of
 from ..terms.rows import place_of
-from .claims import Axis, Claim, Names, claimed, size_of
+from .claims import Axis, BoundNames, Claim, claimed, size_of
 from .language import Tensor
 from .spec_text import SpecError
 
@@ -43,7 +43,7 @@ class Each:
 
 
 @dataclass(frozen=True, slots=True)
-class Several:
+class TupleOf:
     """A tuple of so many parts."""
 
     parts: tuple[Annotation, ...]
@@ -74,7 +74,7 @@ class Unread:
     reason: str
 
 
-Annotation: TypeAlias = "Claim | Kind | OneOf | Each | Several | Fields | Tree | Unread"
+Annotation: TypeAlias = "Claim | Kind | OneOf | Each | TupleOf | Fields | Tree | Unread"
 ANYTHING: Final = Kind()
 _BUILTIN: Final = {"NoneType", "bool", "int", "float", "complex", "str", "list", "tuple", "dict"}
 """Types of which no instance is a tensor."""
@@ -83,7 +83,7 @@ _BUILTIN: Final = {"NoneType", "bool", "int", "float", "complex", "str", "list",
 def parts_of(annotation: Annotation) -> tuple[Annotation, ...]:
     """Returns the annotations directly within one."""
     match annotation:
-        case OneOf(parts) | Several(parts):
+        case OneOf(parts) | TupleOf(parts):
             return parts
         case Each(of) | Tree(of):
             return (of,)
@@ -100,7 +100,7 @@ def speaks_of_shapes(annotation: Annotation) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Requirement:
+class Expected:
     """The condition that a part of a value is as annotated, and the words for where it is false."""
 
     formula: Formula
@@ -108,7 +108,7 @@ class Requirement:
 
 
 @dataclass(frozen=True, slots=True)
-class Host:
+class ValuesOfRun:
     """What has to be known of values to compare them with annotations."""
 
     tensor: Callable[[Any, Claim], Tensor | None]
@@ -124,20 +124,20 @@ class Host:
 class Annotations:
     """The annotations of one call of a function."""
 
-    def __init__(self, host: Host, arguments: Mapping[str, Any]) -> None:
+    def __init__(self, host: ValuesOfRun, arguments: Mapping[str, Any]) -> None:
         self._host, self._arguments = host, arguments
-        self.names = Names()
+        self.names = BoundNames()
         self._structures: dict[str, Any] = {}
         self._inserted = 0
 
-    def met(self, annotation: Annotation, value: Any) -> Iterator[Requirement]:
+    def met(self, annotation: Annotation, value: Any) -> Iterator[Expected]:
         """Yields what has to hold for a value to be as annotated.
 
         Raises SpecError where that cannot be said, RanksOpen where a rank is not known.
         """
         return self._met(annotation, value, "")
 
-    def _met(self, annotation: Annotation, value: Any, leaf: str) -> Iterator[Requirement]:
+    def _met(self, annotation: Annotation, value: Any, leaf: str) -> Iterator[Expected]:
         match annotation:
             case Claim():
                 yield from self._of_tensor(annotation, value, leaf)
@@ -148,7 +148,7 @@ class Annotations:
             case Each(of):
                 for part in self._elements(value):
                     yield from self._met(of, part, leaf)
-            case Several(parts):
+            case TupleOf(parts):
                 yield from self._of_several(parts, value, leaf)
             case Fields(fields, keys):
                 for name, of in fields:
@@ -160,21 +160,21 @@ class Annotations:
             case Tree():
                 yield from self._of_tree(annotation, value)
 
-    def _of_tensor(self, claim: Claim, value: Any, leaf: str) -> Iterator[Requirement]:
+    def _of_tensor(self, claim: Claim, value: Any, leaf: str) -> Iterator[Expected]:
         filled = replace(claim, axes=tuple(self._filled(axis, claim) for axis in claim.axes))
         tensor = self._host.tensor(value, filled)
         if tensor is None:
             if (kind := type(value).__name__) in _BUILTIN or self._host.size(value) is not None:
-                yield Requirement(False, f"declared {claim.text}, found {kind}")
+                yield Expected(False, f"declared {claim.text}, found {kind}")
             return
         reason = f"declared {claim.text}, found {tensor}"
         if claim.dtypes is not None:
             if tensor.dtype is None:
                 raise SpecError("the dtype of the value is not known")
             if tensor.dtype not in claim.dtypes:
-                yield Requirement(False, reason)
+                yield Expected(False, reason)
                 return
-        yield Requirement(claimed(filled, tensor.shape, self.names, leaf), reason)
+        yield Expected(claimed(filled, tensor.shape, self.names, leaf), reason)
 
     def _filled(self, axis: Axis, claim: Claim) -> Axis:
         """Returns the axis with the values of what stands in braces, which are inserted as texts."""
@@ -203,7 +203,7 @@ class Annotations:
         self.names.meet(Axis(name := f"_{self._inserted}"), (value,))  # no name of a size begins so
         return name
 
-    def _of_one(self, members: tuple[Annotation, ...], value: Any, leaf: str) -> Iterator[Requirement]:
+    def _of_one(self, members: tuple[Annotation, ...], value: Any, leaf: str) -> Iterator[Expected]:
         fitting = [member for member in members if self._may_fit(member, value)]
         if not fitting:
             yield from self._met(next(filter(speaks_of_shapes, members), ANYTHING), value, leaf)
@@ -230,30 +230,30 @@ class Annotations:
                 is_tensor = self._host.tensor(value, _ANY) is not None
                 is_size = name in ("int", "float") and self._host.size(value) is not None
                 return not is_tensor and (not name or is_size or type(value).__name__ == name)
-            case Several(parts):
+            case TupleOf(parts):
                 return isinstance(value, tuple | list) and len(value) == len(parts)
             case Each():
                 return isinstance(value, list | tuple | Mapping)
         return True
 
-    def _of_several(self, parts: tuple[Annotation, ...], value: Any, leaf: str) -> Iterator[Requirement]:
+    def _of_several(self, parts: tuple[Annotation, ...], value: Any, leaf: str) -> Iterator[Expected]:
         if not isinstance(value, tuple | list):
             if type(value).__name__ in _BUILTIN or self._host.tensor(value, _ANY) is not None:
-                yield Requirement(False, f"declared a tuple of {len(parts)}, found {type(value).__name__}")
+                yield Expected(False, f"declared a tuple of {len(parts)}, found {type(value).__name__}")
         elif len(value) != len(parts):
-            yield Requirement(False, f"declared a tuple of {len(parts)}, found one of {len(value)}")
+            yield Expected(False, f"declared a tuple of {len(parts)}, found one of {len(value)}")
         else:
             for part, one in zip(parts, self._host.elements(value), strict=True):
                 yield from self._met(part, one, leaf)
 
-    def _of_tree(self, tree: Tree, value: Any) -> Iterator[Requirement]:
+    def _of_tree(self, tree: Tree, value: Any) -> Iterator[Expected]:
         leaves, structure = [*self._leaves(value)], _structure(value)
         if tree.structure:
             if not tree.structure.isidentifier():
                 raise SpecError(f"the structure {tree.structure!r} of a PyTree is not compared")
             known = self._structures.setdefault(tree.structure, structure)
             if known != structure:
-                yield Requirement(False, f"declared a PyTree of structure {tree.structure}, found another")
+                yield Expected(False, f"declared a PyTree of structure {tree.structure}, found another")
                 return
         for index, leaf in enumerate(leaves):
             yield from self._met(tree.of, leaf, f"{index}:")

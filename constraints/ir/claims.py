@@ -118,7 +118,7 @@ class RanksOpen(Exception):
     """Raised where a comparison depends on how many dims there are, which is not known."""
 
 
-class Names:
+class BoundNames:
     """The sizes that names stand for, and the rows of sizes, as far as they have been met.
 
     A name without `#` is bound to the size, or the row, at which it first occurs. Before that, the sizes at
@@ -129,14 +129,14 @@ class Names:
         self._bound: dict[tuple[str, bool], Shape] = {(name, False): (dim,) for name, dim in sizes.items()}
         self._broadcast: dict[tuple[str, bool], tuple[Shape, ...]] = {}
 
-    def copy(self) -> Names:
+    def copy(self) -> BoundNames:
         """Returns the same names, to be bound further."""
-        made = Names()
+        made = BoundNames()
         made._bound, made._broadcast = dict(self._bound), dict(self._broadcast)
         return made
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Names) and vars(self) == vars(other)
+        return isinstance(other, BoundNames) and vars(self) == vars(other)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -185,7 +185,7 @@ def _written_out(shape: Shape, other: Shape) -> None:
         raise RanksOpen
 
 
-def claimed(claim: Claim, shape: Shape, names: Names, leaf: str = "") -> Formula:
+def claimed(claim: Claim, shape: Shape, names: BoundNames, leaf: str = "") -> Formula:
     """Returns the condition that the claim is true of a shape. New names are added to `names`; those of
     axes that are `per_leaf` begin with `leaf`.
 
@@ -213,7 +213,7 @@ def _is_name(size: str) -> bool:
     return size.isidentifier()
 
 
-def _valued(claim: Claim, axis: Axis, names: Names) -> Dim:
+def _valued(claim: Claim, axis: Axis, names: BoundNames) -> Dim:
     wanted, known = size_of(axis.size, claim.text), names.sizes()
     if isinstance(wanted, Term) and (new := symbols(wanted) - known.keys()):
         raise SpecError(f"{min(new)} is not defined", claim.text, hint="write it alone first")

@@ -1050,7 +1050,7 @@ BUILD: Final[Mapping[str, Callable[..., Dim]]] = {
 # --- text ------------------------------------------------------------------------------------------------
 
 
-class _Text:
+class _PlainText:
     """Writes dims with Python's operators on integers and the functions of the language, such that
     `syntax.parse_dim` reads the same dim.
     """
@@ -1096,7 +1096,7 @@ class _Text:
         return self.dim(dim) if bare else f"({self.dim(dim)})"
 
 
-class _ReadableText(_Text):
+class _ReadableText(_PlainText):
     """Writes dims as people do."""
 
     def dim(self, dim: Dim) -> str:
@@ -1258,5 +1258,5 @@ def _abbreviated(op: str, text: str) -> str:
     return f"{_ABBREVIATION}{op} … {blake2b(text.encode(), digest_size=16).hexdigest()}⟩"
 
 
-_PLAIN: Final = _Text()
+_PLAIN: Final = _PlainText()
 _READABLE: Final = _ReadableText()

@@ -83,7 +83,7 @@ class AnnotatedFunctions:
             scope = functions[0].__globals__
             if not (_HINT.search(text) or any(map(_is_annotation, [*scope.values()]))):
                 continue
-            found = _Text(text, functions, self._read, annotations)
+            found = _AnnotatedSource(text, functions, self._read, annotations)
             for function in functions:
                 if (new := found.reporting(function.__code__)) is not None:
                     scopes[id(scope)] = scope
@@ -123,7 +123,7 @@ def called() -> None:
         listener(CALLED, frame_above(1), None)
 
 
-class _Text:
+class _AnnotatedSource:
     """The text of a file, compiled so that its functions report what they have annotated."""
 
     def __init__(

@@ -12,8 +12,8 @@ from weakref import WeakKeyDictionary
 import torch
 
 from ...constraints.engine.lifting import reached, spelt_out
-from ...constraints.ir.annotations import Annotation, Annotations, Host
-from ...constraints.ir.claims import LISTENER, Claim, Listener, Names, RanksOpen, claimed, parse_claim
+from ...constraints.ir.annotations import Annotation, Annotations, ValuesOfRun
+from ...constraints.ir.claims import LISTENER, BoundNames, Claim, Listener, RanksOpen, claimed, parse_claim
 from ...constraints.ir.language import Shape, Tensor
 from ...constraints.ir.program import Node, Ref
 from ...constraints.ir.spec_text import SpecError
@@ -42,14 +42,14 @@ ANNOTATION: Final = "annotation"
 class _Heard:
     """The names in the claims of one run."""
 
-    names: Names
+    names: BoundNames
     """The values of the names in claims of the program's own."""
-    calls: dict[int, _Call] = field(default_factory=dict)
+    calls: dict[int, _CallHeard] = field(default_factory=dict)
     """The annotations of the calls under way, by the identity of the frame."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Call:
+class _CallHeard:
     """The annotations of one call of a function."""
 
     annotations: Annotations
@@ -66,21 +66,22 @@ def recorded(kind: str, value: Any, claim: Any) -> None:
     if run is None:
         return
     if run not in _heard:
-        _heard[run] = _Heard(Names({name: sym(name) for name in run.spec.domain.symbols}))
+        _heard[run] = _Heard(BoundNames({name: sym(name) for name in run.spec.domain.symbols}))
     heard = _heard[run]
     if kind == "reveal":
         tell(run, REVEAL, value)
     elif kind == "assert":
         _asserted(run, heard.names, value, claim)
     elif kind == CALLED:
-        heard.calls[id(value)] = _Call(Annotations(_host(run), {**value.f_locals}), run.loops.summarising)
+        annotations = Annotations(_host(run), {**value.f_locals})
+        heard.calls[id(value)] = _CallHeard(annotations, run.loops.summarising)
     elif kind == ANNOTATED:
         found, frame = value
         if (call := heard.calls.get(id(frame))) is not None:
             _annotated(run, call, found, claim)
 
 
-def _asserted(run: Recorder, names: Names, value: Any, text: str) -> None:
+def _asserted(run: Recorder, names: BoundNames, value: Any, text: str) -> None:
     found = run.lower(value, {})
     if isinstance(found, Tensor):
         reason = f"the claim is {_bracketed(text)}, the shape {str(found).removeprefix(found.dtype or '')}"
@@ -90,7 +91,7 @@ def _asserted(run: Recorder, names: Names, value: Any, text: str) -> None:
         run.give_up(f"nothing is known about the value of which the program claims {text}")
 
 
-def _annotated(run: Recorder, call: _Call, value: Any, annotation: Annotation) -> None:
+def _annotated(run: Recorder, call: _CallHeard, value: Any, annotation: Annotation) -> None:
     """Requires that a value is as annotated, or notes why that is not required."""
     names = call.annotations.names.copy()
     try:
@@ -107,7 +108,7 @@ def _annotated(run: Recorder, call: _Call, value: Any, annotation: Annotation) -
         run.require(requirement.formula, requirement.reason, None, ANNOTATION)
 
 
-def _host(run: Recorder) -> Host:
+def _host(run: Recorder) -> ValuesOfRun:
     """Returns what the recorder knows of values."""
 
     def tensor(value: Any, claim: Claim) -> Tensor | None:
@@ -126,7 +127,7 @@ def _host(run: Recorder) -> Host:
             raise SpecError("sizes decide how many elements the value has")
         return tuple(value)
 
-    return Host(tensor, size, elements, run.truth)
+    return ValuesOfRun(tensor, size, elements, run.truth)
 
 
 def _reached(run: Recorder, tensor: Tensor, claim: Claim, reason: str) -> Tensor:
@@ -139,7 +140,7 @@ def _reached(run: Recorder, tensor: Tensor, claim: Claim, reason: str) -> Tensor
     return spelt_out(run.generator, tensor)
 
 
-def _formula(text: str, shape: Shape, names: Names) -> Formula:
+def _formula(text: str, shape: Shape, names: BoundNames) -> Formula:
     try:
         return claimed(_parsed(text), shape, names)
     except SpecError as error:
@@ -182,7 +183,7 @@ def checked(values: Mapping[str, int]) -> Listener:
 
     It passes other events on to the former listener.
     """
-    names, calls = Names(values), dict[int, Annotations]()
+    names, calls = BoundNames(values), dict[int, Annotations]()
     outer = LISTENER.get()
 
     def listener(kind: str, value: Any, claim: Any) -> None:
@@ -221,5 +222,5 @@ def _plain_size(value: Any) -> Dim | None:
     return value if type(value) is int else None
 
 
-PLAIN_HOST: Final = Host(_plain_tensor, _plain_size, tuple, bool)
+PLAIN_HOST: Final = ValuesOfRun(_plain_tensor, _plain_size, tuple, bool)
 """What is known of values in a run at concrete sizes."""

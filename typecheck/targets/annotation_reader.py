@@ -24,8 +24,8 @@ from ...constraints.ir.annotations import (
     Fields,
     Kind,
     OneOf,
-    Several,
     Tree,
+    TupleOf,
     Unread,
     speaks_of_shapes,
 )
@@ -206,7 +206,7 @@ class AnnotationReader:
             case "tuple" | "Tuple":
                 if len(parts) == 2 and _is_dots(parts[1]):
                     return Each(self.read(parts[0]))
-                return Several(tuple(map(self.read, parts)))
+                return TupleOf(tuple(map(self.read, parts)))
             case "PyTree":
                 return Tree(self.read(parts[0]), _string(parts[1]) or "" if len(parts) > 1 else "")
             case "TensorType":

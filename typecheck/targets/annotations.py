@@ -17,7 +17,7 @@ from ...constraints.ir.annotations import (
     Fields,
     Kind,
     OneOf,
-    Several,
+    TupleOf,
     speaks_of_shapes,
 )
 from ...constraints.ir.claims import ANY_ROW, Axis, Claim
@@ -89,7 +89,7 @@ def _said(annotation: Annotation) -> _Said:
     match annotation:
         case Kind(name) if name in ("int", "float"):
             return name
-        case Claim() | OneOf() | Several() | Fields():
+        case Claim() | OneOf() | TupleOf() | Fields():
             leaves = [*_leaves(annotation, "")]
             known = tuple(leaf for leaf in leaves if leaf is not None)
             return known if known and len(known) == len(leaves) else None
@@ -113,7 +113,7 @@ def _leaves(annotation: Annotation, path: str) -> Iterator[_Leaf | str | None]:
                 raise SpecError(f"{told} allows several types, and one is checked at a time", hint=HINT)
             numbers = [one for one in members if isinstance(one, Kind) and one.name in ("int", "float")]
             yield from _leaves((shaped or numbers or [Kind()])[0], path)
-        case Several(parts):
+        case TupleOf(parts):
             for place, part in enumerate(parts):
                 yield from _leaves(part, f"{path}[{place}]")
         case Fields(fields, keys=True):

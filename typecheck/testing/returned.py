@@ -8,7 +8,7 @@ from typing import Final
 
 from ...constraints.engine.generate import resolved
 from ...constraints.ir.annotations import Annotation
-from ...constraints.ir.claims import Claim, Names, RanksOpen, claimed
+from ...constraints.ir.claims import BoundNames, Claim, RanksOpen, claimed
 from ...constraints.ir.language import Tensor, Value
 from ...constraints.ir.spec_text import SpecError
 from ...constraints.terms.dims import sym
@@ -51,7 +51,7 @@ def other_results(examined: Examined, claims: dict[str, Claim], seconds: float) 
         if path.end.how == "returned":
             results = [(name, resolved(argument, path.values)) for name, argument in path.program.outputs]
             given = (*examined.spec.domain.assumptions, path.premise, *(c.formula for c in path.constraints))
-            names = Names({name: sym(name) for name in examined.spec.domain.symbols})
+            names = BoundNames({name: sym(name) for name in examined.spec.domain.symbols})
             for name, claim, value in _matched(claims, results):
                 told |= dict.fromkeys(_differing(oracle, given, names, name, claim, value))
     return [*told]
@@ -73,7 +73,7 @@ def _matched(
 
 
 def _differing(
-    oracle: DomainOracle, given: Sequence[Formula], names: Names, name: str, claim: Claim, value: Value
+    oracle: DomainOracle, given: Sequence[Formula], names: BoundNames, name: str, claim: Claim, value: Value
 ) -> Iterator[str]:
     said = f"{name} is {readable(value)}, claimed {claim.text}"
     if not isinstance(value, Tensor) or (claim.dtypes is not None and value.dtype not in claim.dtypes):
