@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Iterable, Iterator
 from types import CodeType, FunctionType, MethodType
 from typing import Any, Final
-from weakref import WeakKeyDictionary
+from weakref import ref
 
 import torch
 
@@ -54,18 +54,22 @@ def _enclosed(function: FunctionType) -> Iterator[Any]:
             yield cell.cell_contents
 
 
-_EDITED: Final[WeakKeyDictionary[CodeType, str]] = WeakKeyDictionary()
-"""The texts of codes that were compiled from another text than that of their file."""
+_EDITED: Final[dict[int, tuple[ref[CodeType], str]]] = {}
+"""The texts of codes that were compiled from another text than that of their file, by identity: equal codes
+live and die apart.
+"""
 
 
 def compiled_from(code: CodeType, text: str) -> None:
     """Notes that the code was compiled from this text, a changed one of its file."""
-    _EDITED[code] = text
+    key = id(code)
+    _EDITED[key] = ref(code, lambda _: _EDITED.pop(key, None)), text
 
 
 def edited_text(code: CodeType) -> str | None:
     """Returns the text that a code was compiled from; None where that is the text of its file."""
-    return _EDITED.get(code)
+    found = _EDITED.get(id(code))
+    return None if found is None else found[1]
 
 
 def first_line(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterator, Set
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import host_releases
 import pytest
@@ -48,6 +48,10 @@ def half(x: torch.Tensor) -> torch.Tensor:
     for _ in range(x.shape[0]):
         n += 1
     return x.reshape(n // 2, 2, -1)
+
+
+def annotated(x: Annotated[torch.Tensor, "n 3"]) -> Annotated[torch.Tensor, "n 3"]:
+    return x + 1
 
 
 def asked_of_torch() -> None:
@@ -90,6 +94,7 @@ QUESTIONS: Final[tuple[Callable[[], object], ...]] = (
     lambda: check(half, "x: [n, 3]", repairs=True),
     lambda: export(nn.Sequential(nn.Linear(3, 5), nn.BatchNorm1d(5)), "input: [n, 3]"),
     lambda: export(half, "x: [2*n, 3]"),
+    lambda: check(annotated),
     asked_of_torch,
     ways_merged,
     lambda: eliminate(half, "x: [2*n, 3]"),
