@@ -18,6 +18,7 @@ import __future__
 import ast
 import linecache
 import re
+import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import reduce
@@ -112,8 +113,10 @@ def _text_of_file(name: str) -> str:
 
 
 def _is_annotation(value: Any) -> bool:
-    """Returns whether a name of another file stands for an annotation with a shape."""
-    return isinstance(getattr(value, "dim_str", None), str) or hasattr(value, "__metadata__")
+    """Returns whether a name stands for an annotation that may have a shape, as one of another file does."""
+    if isinstance(value, type):
+        return "dim_str" in vars(value)
+    return typing.get_origin(value) is typing.Annotated or any(map(_is_annotation, typing.get_args(value)))
 
 
 def called() -> None:
