@@ -269,3 +269,17 @@ def test_threads_compare_one_after_the_other(tmp_path: Path) -> None:
         assert {str(report.verdict) for report in pool.map(check, [model] * 4)} == {"proved"}
     assert type(model).forward.__code__ is code
     assert not [name for name in type(model).forward.__globals__ if name.startswith("_anyshape")]
+
+
+def test_names_of_another_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "image_shapes.py").write_text(
+        "from typing import Annotated\nfrom torch import Tensor\nImage = Annotated[Tensor, 'b 3 h w']\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    text = "from image_shapes import Image\ndef f(x: Image) -> Image: return x.transpose(2, 3)"
+    assert str(check(program(tmp_path, text)).accepts) == "h == w"
+
+
+def test_declared_inputs_have_to_be_as_annotated(tmp_path: Path) -> None:
+    report = check(program(tmp_path, result("b 8", "b 8")), "x: float32[b, n]")
+    assert said(report) == "refined where n == 8; " + declared('Float[Tensor, "b 8"]', "float32[b, n]")
