@@ -73,7 +73,7 @@ def test_the_call_with_the_number(tmp_path: Path, built: str, line: str, repair:
     assert found.built.code == line
     (first, *_) = [r for r in found.repairs if r.message == repair]
     assert (first.new, first.origin.code) == (new, line)
-    assert line in check(f"{tmp_path / 'net.py'}:Net", "x: [b, 48]").to_text(width=400)
+    assert line in check(f"{tmp_path / 'net.py'}:Net", "x: [b, 48]").to_text(width=400, verbose=True)
 
 
 def test_a_parameter_that_is_assigned_anew_is_not_followed(tmp_path: Path) -> None:

@@ -199,6 +199,7 @@ SIGNS = {
     "text": "refined", "concise": "models.py:9:", "json": '"schema": 1', "sarif": '"version": "2.1.0"',
     "github": "::warning file=models.py,line=9,",
     "junit": "<testsuite ", "html": "<!DOCTYPE html>", "dot": "digraph ",
+    "markdown": "models.py:halves",
 }  # fmt: skip
 
 

@@ -324,6 +324,14 @@ def _within_its_limits(system: System, oracle: DomainOracle) -> System:
     contradict: what a file declares itself are the inputs that it takes.
     """
     domain = system.domain
+    known = oracle.judge.known(domain.assumptions)
+    told = [
+        replace(path, constraints=tuple(
+            c for c in path.constraints if c.kind == "model" or known.ask(c.formula) is not True
+        ))
+        for path in system.paths
+    ]  # fmt: skip
+    system = replace(system, paths=tuple(told))
     limits = [c.formula for path in system.paths for c in path.constraints if c.kind == "trace"]
     if not limits or oracle.judge.satisfiable((*domain.assumptions, *limits), domain.symbols) == "unsat":
         return system

@@ -26,10 +26,10 @@ class CommandParser(argparse.ArgumentParser):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._sections: dict[str, argparse._ArgumentGroup] = {}
+        self._sections: dict[str, Any] = {}
 
-    def section(self, title: str) -> argparse._ArgumentGroup:
-        """Returns the section of this title, which is added at the end if it is new."""
+    def section(self, title: str) -> Any:
+        """Returns the group of arguments of this title, which is added at the end if it is new."""
         if title not in self._sections:
             self._sections[title] = self.add_argument_group(title)
         return self._sections[title]
