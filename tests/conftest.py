@@ -63,6 +63,17 @@ def validated_distributions() -> None:
         sys.modules["torch"].distributions.Distribution.set_default_validate_args(True)
 
 
+@pytest.fixture(autouse=True)
+def no_module_stays(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Modules from the folder of a test are forgotten at its end: the next may write other files."""
+    own = "tmp_path" in request.fixturenames
+    folder = os.path.join(request.getfixturevalue("tmp_path"), "") if own else None
+    yield
+    for name, module in [*sys.modules.items()] if folder is not None else ():
+        if f"{getattr(module, '__file__', '')}".startswith(folder):
+            del sys.modules[name]
+
+
 @pytest.fixture(scope="session")
 def new_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Paths of folders that do not exist yet: few tests write into their cache."""

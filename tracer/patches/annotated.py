@@ -18,6 +18,7 @@ import __future__
 import ast
 import linecache
 import re
+import sys
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -31,6 +32,7 @@ from ...constraints.ir.claims import LISTENER
 from ...constraints.ir.spec_text import DTYPES
 from ..bytecode.codes import codes_within
 from ..bytecode.origins import is_inner
+from ..bytecode.parsing import parsed
 from ..host.interpreter import frame_above
 from ..host.patches import Setting, together
 from .functions import edited_text, first_line, functions_of
@@ -99,10 +101,15 @@ class AnnotatedFunctions:
             code = function.__code__
             if (text := edited_text(code)) is not None:
                 yield text, [function]
-            elif not is_inner(code.co_filename):
+            elif not is_inner(code.co_filename) and not _is_of_python(function):
                 files.setdefault((code.co_filename, id(function.__globals__)), []).append(function)
         for (name, _), functions in files.items():
             yield _text_of_file(name), functions
+
+
+def _is_of_python(function: FunctionType) -> bool:
+    """Returns whether a function belongs to Python's own library, such as `typing.Annotated.__new__`."""
+    return f"{function.__module__}".partition(".")[0] in sys.stdlib_module_names
 
 
 def _text_of_file(name: str) -> str:
@@ -137,7 +144,7 @@ class _AnnotatedSource:
         self._scope, self._read = functions[0].__globals__, read
         self._codes: dict[tuple[str, int], CodeType] = {}
         try:
-            tree = ast.parse(text)
+            tree = parsed(text)
         except SyntaxError:
             return
         wanted = {function.__code__.co_firstlineno for function in functions}

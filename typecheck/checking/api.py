@@ -167,13 +167,20 @@ def _names(inputs: Inputs | None, assume: str | Iterable[str]) -> list[str]:
 
 def refine(
     target: Any, inputs: Inputs | None = None, assume: str | Iterable[str] = (), *, budget_s: float = 30.0,
-    rules: Rules | None = None,
+    rules: Rules | None = None, traced: bool = True,
 ) -> DynamicShapes | None:
     """The largest spec for `torch.export` within the sizes for which a target runs; None if it runs for none.
 
-    The arguments are those of `check`, and so is what is raised.
+    The arguments are those of `check`, and so is what is raised. A program in Python is traced by torch, and
+    the spec is one that torch takes, unless `traced` is false.
     """
-    return check(target, inputs, assume, budget_s=budget_s, rules=rules).dynamic_shapes
+    examined = examine(target, inputs, assume, budget_s=budget_s, rules=rules)
+    shapes = examined.report.dynamic_shapes
+    if shapes is None or not traced or examined.target.kind != "python":
+        return shapes
+    from ..exporting.plain import taken_shapes
+
+    return taken_shapes(examined, rules, budget_s)
 
 
 @dataclass(frozen=True, slots=True)

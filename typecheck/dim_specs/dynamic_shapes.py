@@ -9,7 +9,7 @@ Nothing here imports torch: `to_torch` is a step of its own, and `to_python` wri
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import asdict, dataclass
 from math import prod
 from typing import Any, Final, Literal
@@ -18,7 +18,7 @@ from ...constraints.ir.language import Tensor
 from ...constraints.ir.spec import Declared, Spec
 from ...constraints.ir.spec_text import parse_spec
 from ...constraints.terms.dims import Dim, Term, evaluate, substitute, sym, symbols
-from ...constraints.terms.formula import Formula, conjuncts, free_symbols, ge
+from ...constraints.terms.formula import Formula, conjuncts, eq, free_symbols, ge
 from ...solver.facts import boxes
 from ...solver.facts.boxes import Box
 from ...solver.facts.progressions import HORIZON
@@ -142,7 +142,7 @@ class _Chooser:
         exact = boxes.is_all(self.judge, box, self.accepted)
         given_up = () if exact else tuple(self._given_up(way, box))
         return DynamicShapes(
-            _dim_spec(self.spec, box, exact),
+            _dim_spec(self.spec, box, exact, self._fixed(box)),
             box,
             given_up,
             tuple(self._notes(box)),
@@ -187,11 +187,6 @@ class _Chooser:
         if way is not True and not self._follows(way, self.accepted):
             yield self._other_ways(way, box)
             narrowed += conjuncts(way)
-        for formula in self.given:
-            if not self._follows(formula, narrowed):
-                kept = _kept(box, free_symbols(formula))
-                yield GivenUp("trace", "", kept, f"the trace fixes sizes that the model does not: {kept}")
-                narrowed.append(formula)
         for formula in conjuncts(self.report.supposed):
             names = free_symbols(formula)
             if not _is_plain(formula) and not self._follows(_restricted(box, names), narrowed):
@@ -199,12 +194,35 @@ class _Chooser:
                 reason = f"no Dim can express `{formula}`; the spec keeps {kept}"
                 yield GivenUp("language", str(formula), kept, reason)
                 narrowed.append(_restricted(box, names))
+        fixed = self._fixed(box)
+        for formula in self.given:
+            names = free_symbols(formula)
+            if not self._follows(formula, narrowed):
+                kept = _kept(box, names)
+                reason = (
+                    f"torch's trace takes {_listed(sorted(names))} at the size of the example alone"
+                    if names <= fixed
+                    else f"torch's trace takes fewer sizes than the model; the spec keeps {kept}"
+                )
+                yield GivenUp("trace", "", kept, reason)
+                narrowed.append(_restricted(box, names))
         for dim in dict.fromkeys(self.wanted):
             if isinstance(dim, Term) and not self._follows(_restricted(box, symbols(dim)), narrowed):
                 kept = _kept(box, symbols(dim))
                 reason = f"no Dim can express `{dim}`, the size of an input; the spec keeps {kept}"
                 yield GivenUp("language", "", kept, reason)
                 narrowed.append(_restricted(box, symbols(dim)))
+
+    def _fixed(self, box: Box) -> set[str]:
+        """Returns the symbols of which a trace takes one size alone, that of its example."""
+        numbers = {name: eq(sym(name), size) for name, size in box.sizes.items() if isinstance(size, int)}
+        return {
+            name
+            for name, only in numbers.items()
+            if any(free_symbols(f) == {name} for f in self.given)
+            and self._follows(only, [*self.accepted, *self.given])
+            and not self._follows(only, self.accepted)
+        }
 
     def _follows(self, formula: Formula, given: list[Formula]) -> bool:
         return self.judge.follows(formula, given)
@@ -296,8 +314,13 @@ def tree_of(spec: Spec, said: Callable[[Dim], Size], number: Callable[[Term], Si
     return Entries(tuple((key, _tree(part)) for key, part in tree.items()))
 
 
-def _dim_spec(spec: Spec, box: Box, exact: bool) -> DimSpec:
-    shapes = tree_of(spec, lambda dim: substitute(dim, box.sizes), lambda value: _number(value, box))
+def _dim_spec(spec: Spec, box: Box, exact: bool, fixed: Set[str]) -> DimSpec:
+    """Returns the spec of the inputs. The sizes that depend on the fixed symbols are those of the example."""
+
+    def size(dim: Dim) -> Size:
+        return Hint("STATIC") if symbols(dim) & fixed else substitute(dim, box.sizes)
+
+    shapes = tree_of(spec, size, lambda value: _number(value, box))
     used = frozenset().union(*(symbols(s) for _, s in sizes(shapes) if isinstance(s, Term)))
     return DimSpec(shapes, {r.name: DimRange(r.low, r.high) for r in box.roots if r.name in used}, (), exact)
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from ...tracer.bytecode.parsing import parsed
+
 _SKIPPED: Final = frozenset(
     "__pycache__ node_modules site-packages build dist env venv test tests docs doc".split()
 )
@@ -88,7 +90,7 @@ def _files(root: Path) -> Iterator[Path]:
 def _read(path: Path) -> _File:
     found = _File()
     try:
-        code = ast.parse(path.read_bytes())
+        code = parsed(path.read_bytes())
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
         return found
     for statement in code.body:

@@ -19,6 +19,7 @@ from typing import Final, Literal
 
 from ...constraints.ir.program import Origin
 from ...constraints.ir.spec_text import suggestion
+from ...tracer.bytecode.parsing import parsed
 from ..facade import Report
 from ..report.codes import Code
 from ..report.report import Finding, Verdict
@@ -188,7 +189,7 @@ def _read(file: str) -> _CommentedFile | None:
     if not _COMMENT.search(text):
         return None
     try:
-        tree = ast.parse(text)
+        tree = parsed(text)
         tokens = [*tokenize.generate_tokens(io.StringIO(text).readline)]
     except (SyntaxError, tokenize.TokenError):
         return None

@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from ...constraints.ir.program import Origin
+from ...tracer.bytecode.parsing import parsed
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ def read(file: str) -> Text | None:
 def _parsed(file: str, lines: tuple[str, ...]) -> Text | None:
     text = "".join(lines)
     try:
-        tree = ast.parse(text)
+        tree = parsed(text)
     except (SyntaxError, ValueError):
         return None
     starts, at = [], 0

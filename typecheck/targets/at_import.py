@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from ...constraints.ir.program import Origin
+from ...tracer.bytecode.parsing import parsed
 from ..report.codes import Code
 from ..report.findings import make
 from ..report.report import Finding
@@ -54,7 +55,7 @@ def ran(path: str) -> tuple[Finding, ...]:
     """Returns a finding that says which statements of a file do more than define something, if any do."""
     try:
         text = Path(path).read_text(encoding="utf-8")
-        statements = [one for one in ast.parse(text).body if _works(one)]
+        statements = [one for one in parsed(text).body if _works(one)]
     except (OSError, SyntaxError, ValueError, RecursionError):
         return ()
     if not statements:

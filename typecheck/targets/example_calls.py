@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import Any, Final, TypeAlias
 
 from ...constraints.ir.spec_text import DTYPES
+from ...tracer.bytecode.parsing import parsed
 
 Leaf: TypeAlias = "TensorExample | bool | int | float | str | None"
 Nested: TypeAlias = "Leaf | list[Nested] | dict[str, Nested]"
@@ -96,7 +97,7 @@ def _unknown(value: Any) -> bool:
 
 def _code_of(module: ModuleType) -> ast.Module | None:
     try:
-        return ast.parse(inspect.getsource(module))
+        return parsed(inspect.getsource(module))
     except (OSError, TypeError, SyntaxError, ValueError, RecursionError):
         return None
 

@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Any, Final, NoReturn
 
 from ...constraints.ir.spec_text import suggestion
+from ...tracer.bytecode.parsing import parsed
 from .at_import import RaisedAtImport, is_of_sizes
 from .extras import missing
 from .target_error import TargetError, last_line, message_of
@@ -100,7 +101,7 @@ def _name_in_package(file: Path) -> str | None:
     The package is the outermost folder with an `__init__.py`, or the one that the relative imports reach.
     """
     try:
-        code = ast.parse(file.read_bytes())
+        code = parsed(file.read_bytes())
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
         return None  # to run the file tells
     level = max((node.level for node in ast.walk(code) if isinstance(node, ast.ImportFrom)), default=0)

@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence, Sized
 from dataclasses import dataclass
 from typing import Any, Final
 
+from ...tracer.bytecode.parsing import parsed
+
 _DEPTH: Final = 3
 """An input is followed into the submodules that it is given to, and so many times into theirs."""
 
@@ -101,7 +103,7 @@ def _is_own(value: Any) -> bool:
 
 def _function_code(function: Any) -> ast.AST | None:
     try:
-        return ast.parse(textwrap.dedent(inspect.getsource(inspect.unwrap(function))))
+        return parsed(textwrap.dedent(inspect.getsource(inspect.unwrap(function))))
     except (OSError, TypeError, SyntaxError, ValueError, RecursionError):
         return None
 

@@ -15,6 +15,7 @@ from ...constraints.engine.ruleset import Rules
 from ...constraints.ir.language import Number, Tensor, Value
 from ...constraints.ir.spec_text import Inputs, parse_spec
 from ...constraints.terms.dims import Term, evaluate
+from ...tracer.bytecode.parsing import parsed
 from ...tracer.host.interpreter import frame_above
 from ..facade import Report
 from ..project.suppression import suppressed
@@ -116,7 +117,7 @@ class _Test:
         code = frame.f_code
         source = linecache.getlines(code.co_filename, frame.f_globals)
         try:
-            tree = ast.parse("".join(source))
+            tree = parsed("".join(source))
         except SyntaxError:
             return None
         for function in ast.walk(tree):

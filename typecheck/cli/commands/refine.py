@@ -19,7 +19,8 @@ from ..common import TARGETS, Commands, add_format, add_target, command, running
 _EPILOG: Final = f"""\
 {TARGETS}
 The command prints Python to paste: the dims and the argument `dynamic_shapes` of torch.export.export. They
-describe the largest set of sizes within those that run; comments list the sizes that torch cannot express.
+describe the largest set of sizes within those that run; comments list the sizes that torch cannot express. A
+model in Python is traced by torch, so that the dims are those that torch takes as they are printed.
 
 Exit codes: 0 all sizes that run are described, 1 some are given up, or none run, 2 bad usage or input,
 3 it is not known for certain what runs, 130 interrupted.
@@ -36,6 +37,11 @@ def add(commands: Commands) -> None:
         type=bounds,
         metavar="N|b=N,t=N",
         help="upper bounds for symbols without one; also prints the bounds of every size inside the program",
+    )
+    parser.add_argument(
+        "--untraced",
+        action="store_true",
+        help="print the dims without a look at what torch.export takes, which traces the model in Python",
     )
     parser.set_defaults(run=run)
 
@@ -64,6 +70,11 @@ def run(options: argparse.Namespace) -> int:
             examined = examine(options.target, options.inputs, assume, budget_s=options.budget, progress=tell)
         report = examined.report
         shapes = report.dynamic_shapes
+        if shapes is not None and not options.untraced and examined.target.kind == "python":
+            from ...exporting.plain import taken_shapes
+
+            tell("torch.export")
+            shapes = taken_shapes(examined, seconds=options.budget)
         sizes: Mapping[str, Fact] = {}
         if options.finite is not None and shapes is not None:
             sizes = inner_sizes(examined.system, Judge(Budget(SECONDS)), shapes.formula)

@@ -29,6 +29,7 @@ from types import CodeType
 from typing import Any, Final
 
 from ....tracer.bytecode.codes import codes_within
+from ....tracer.bytecode.parsing import parsed
 from ....tracer.host.patches import Setting
 from ....tracer.patches.functions import first_line, functions_of
 
@@ -78,7 +79,7 @@ def _with_bodies(code: CodeType) -> CodeType | None:
     if not _has_loop(code):
         return None
     try:
-        tree = ast.parse("".join(linecache.getlines(code.co_filename)))
+        tree = parsed("".join(linecache.getlines(code.co_filename)))
     except SyntaxError:
         return None
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
@@ -154,7 +155,7 @@ class _LoopWriter:
             f"def {_BODY}({_ELEMENT}, {values}):\n    pass\n    return ({values})\n"
             f"({values}) = {LOOP}({_BODY}, None, {(*names,)}, {(*read,)}{given})\n"
         )
-        body, result = ast.parse(text).body
+        body, result = parsed(text).body
         assert isinstance(body, ast.FunctionDef) and isinstance(result, ast.Assign)
         assert isinstance(result.value, ast.Call)
         for node in (*ast.walk(body), *ast.walk(result)):

@@ -97,6 +97,21 @@ def traced(
     return Trace(program, lines, scans.found if scans else 0)
 
 
+@alone
+def traced_as_it_is(
+    model: Any, given: Arguments, dynamic_shapes: Any, seconds: float = math.inf
+) -> ExportedProgram:
+    """The model as torch exports it where nothing is replaced. Raises what torch raises, and TimeoutError."""
+    module = model if isinstance(model, torch.nn.Module) else _FunctionModule(model)
+    with (
+        surroundings_kept(),
+        Held(model).lent(copied=True, but=(*module.parameters(), *module.buffers())),
+        _quiet(),
+        _Deadline(time.monotonic() + seconds),
+    ):
+        return torch.export.export(module, given[0], given[1], dynamic_shapes=dynamic_shapes, strict=False)
+
+
 def _homes(functions: Iterable[FunctionType]) -> Iterator[ModuleType]:
     """The modules of the user's that functions are from."""
     for function in functions:
