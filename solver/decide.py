@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from ..constraints.contents.requirements.indices import SAME_DATA
@@ -852,8 +852,7 @@ class _Deciding:
         """
         surely = [r.surely for r in self.residual if r.doubt is not True and not r.by_data]
         cores = self._cores(surely)
-        self.judge.satisfiable(self.assumptions, self.domain.symbols)
-        witness = self.judge.model or None
+        witness = self._refused_by(cores)
         if cores:
             return self._decision("refuted", cores=cores, outside=witness)
         surely = [r.surely for r in self.residual if r.doubt is not True]
@@ -868,6 +867,17 @@ class _Deciding:
             reason = "every size is refused, but only for some data, or by an approximation"
         origin = suspects[0].requirements[0].origin if suspects else Origin()
         return self._decision("unknown", (OpenSizes(True, reason, origin),), cores=suspects, outside=witness)
+
+    def _refused_by(self, cores: tuple[Core, ...]) -> Mapping[str, int] | None:
+        """Returns declared sizes that meet all requirements but those of the cores, if there are any, and
+        else any declared sizes. Preferred ones are returned where they are such sizes.
+        """
+        others = [r.needs for r in self.residual if not any(r in core.requirements for core in cores)]
+        for given in ((*self.assumptions, *others), self.assumptions):
+            if self.judge.satisfiable(given, self.domain.symbols) == "sat" and self.judge.model:
+                some = dict(self.judge.model)
+                return _possible(self.prefer(some, partial(examples.satisfies, given))) or some
+        return None
 
     def _empty(self, cores: tuple[Core, ...], outside: Mapping[str, int] | None) -> Decision:
         """Returns the decision where at all sizes some data are refused, though not all of them: the accepted

@@ -20,12 +20,13 @@ if TYPE_CHECKING:
     from ..constraints.ir.language import Fact
     from ..constraints.ir.program import Origin
     from ..constraints.ir.spec_text import SpecError, parse_spec
-    from .checking.api import check, refine
+    from .checking.api import check
     from .checking.inference import Inferred, InferredRelation, infer
     from .checking.inline import assert_shape, reveal_shape
     from .checking.releases import ReleaseError
     from .dim_specs.dynamic_shapes import DynamicShapes, GivenUp
     from .exporting.export import Exported, ExportError, export
+    from .exporting.refining import refine
     from .exporting.samples import sample_shapes
     from .facade import Report
     from .gradual.branching import BranchOn, OpenBranch, branches, eliminate
@@ -41,13 +42,14 @@ _HOMES = {
     "..constraints.ir.language": "Fact",
     "..constraints.ir.program": "Origin",
     "..constraints.ir.spec_text": "SpecError parse_spec",
-    ".checking.api": "check refine",
+    ".checking.api": "check",
     ".checking.inference": "Inferred InferredRelation infer",
     ".checking.inline": "assert_shape reveal_shape",
     ".checking.releases": "ReleaseError",
     ".targets.target_error": "TargetError",
     ".dim_specs.dynamic_shapes": "DynamicShapes GivenUp",
     ".exporting.export": "Exported ExportError export",
+    ".exporting.refining": "refine",
     ".exporting.samples": "sample_shapes",
     ".facade": "Report",
     ".gradual.branching": "BranchOn OpenBranch branches eliminate",

@@ -1222,7 +1222,8 @@ def _with_ceilings(term: Term) -> Dim:
     No operation simplifies them: they are for texts alone.
     """
     atoms = dict.fromkeys(atom for mono, _ in term.terms for atom in mono)
-    replaced = {atom: raised for atom in atoms if (raised := _ceiling(atom)) is not None}
+    found = {atom: parts for atom in atoms if (parts := ceiling(atom)) is not None}
+    replaced = {atom: sign * lone(raised) + added for atom, (sign, raised, added) in found.items()}
     if not replaced:
         return term
 
@@ -1232,9 +1233,11 @@ def _with_ceilings(term: Term) -> Dim:
     return total(product(mono, c) for mono, c in term.terms)
 
 
-def _ceiling(atom: Atom) -> Dim | None:
-    """Returns ⌈p/k⌉ - 1 for (p - 1)//k, ⌈p/k⌉ for (p + k - 1)//k and -⌈p/k⌉ for (-p)//k, where p has no
-    constant and begins with no minus; else None.
+def ceiling(atom: Atom) -> tuple[int, Apply, int] | None:
+    """Returns `(sign, c, added)` for a quotient that is `sign*c + added`, where c is a ceiling; else None.
+
+    (p - 1)//k is ⌈p/k⌉ - 1, (p + k - 1)//k is ⌈p/k⌉, and (-p)//k is -⌈p/k⌉, where p has no constant and
+    begins with no minus.
     """
     if not isinstance(atom, Apply) or atom.op != "//":
         return None
@@ -1242,7 +1245,7 @@ def _ceiling(atom: Atom) -> Dim | None:
     ways = (dividend + 1, 1, -1), (dividend - divisor + 1, 1, 0), (-dividend, -1, 0)
     for p, sign, added in ways:
         if isinstance(p, Term) and constant_part(p) == 0 and p.terms[0][1] > 0:
-            return sign * lone(Apply("ceil", (p, divisor))) + added
+            return sign, Apply("ceil", (p, divisor)), added
     return None
 
 

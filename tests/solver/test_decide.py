@@ -78,6 +78,12 @@ def test_verdicts(assumed: list[str], constraints: list[str | Formula], expected
     assert decision.exact and not decision.reasons
 
 
+def test_sizes_that_are_refused_meet_what_is_not_to_blame() -> None:
+    decision = verdict(["h >= 1", "w >= 1"], path("h >= 7", "w % 5 == 0", False))
+    assert decision.verdict == "refuted" and decision.outside is not None
+    assert decision.outside["h"] >= 7 and decision.outside["w"] % 5 == 0
+
+
 def test_independent_errors_are_reported_each() -> None:
     decision = verdict(
         ["a >= 1", "b >= 1", "h % 2 == 0"],

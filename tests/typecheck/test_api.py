@@ -205,6 +205,11 @@ def test_changed_attributes_are_told_and_put_back() -> None:
     assert "calls" in finding.message
 
 
+def test_what_torchs_own_layers_note_of_themselves_is_not_told() -> None:
+    """An LSTM looks its weights up when it is called, and keeps the list."""
+    assert not check(torch.nn.LSTM(8, 6), "input: [t, b, 8]").findings
+
+
 @pytest.mark.parametrize("name", ["b", "nonzero_0", "data_0"])
 def test_a_size_that_the_data_decides_is_none_of_the_inputs(name: str) -> None:
     """Whatever the user calls a size, it is not the one that a run of the program gives that name."""

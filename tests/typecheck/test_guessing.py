@@ -118,6 +118,53 @@ def test_classes_are_integers_where_there_are_scores() -> None:
     assert "labels: int64" in report.inputs[1] or "labels: float32" in report.inputs[1]
 
 
+class WrongChannels(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Conv2d(3, 32, 3), nn.Conv2d(64, 64, 3)
+
+    def forward(self, x):  # type: ignore[no-untyped-def]
+        return self.second(self.first(x))
+
+
+class WrongFeatures(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(784, 256), nn.ReLU(), nn.Linear(128, 10))
+
+    def forward(self, x):  # type: ignore[no-untyped-def]
+        return self.layers(x)
+
+
+class WrongWords(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.table, self.rnn = nn.Embedding(50, 8), nn.LSTM(16, 6, batch_first=True)
+
+    def forward(self, words):  # type: ignore[no-untyped-def]
+        return self.rnn(self.table(words))[0]
+
+
+WRONG = {
+    WrongChannels(): ("x: float32[b, 3, h, w]", "input has 32 channels, but float32[64, 64, 3, 3] takes 64"),
+    WrongFeatures(): ("x: float32[b, 784]", "the last size of the input is 256, but the weight takes 128"),
+    WrongWords(): ("words: int64[b, t]", "Expected 16, got 8"),
+}
+"""Models that run for no sizes: the spec with which they get furthest, and words of the first finding."""
+
+
+@pytest.mark.parametrize("target", WRONG, ids=lambda t: type(t).__name__)
+def test_a_model_that_runs_for_no_sizes_is_refuted_with_the_spec_that_gets_furthest(
+    target: nn.Module,
+) -> None:
+    report = check(target)
+    spec, words = WRONG[target]
+    assert report.inputs == (spec,)
+    assert report.verdict is Verdict.REFUTED
+    assert words in report.findings[0].message
+    assert Code.GUESSED in [finding.code for finding in report.findings]
+
+
 def test_what_cannot_be_guessed() -> None:
     def odd(x, y):  # type: ignore[no-untyped-def]
         return x.no_such_method(y)

@@ -48,6 +48,15 @@ class Vague(nn.Module):
     def forward(self, x):
         return x[x > 0].view(2, -1) if self.training else x
 
+class Never(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rnn, self.norm = nn.LSTM(5, 3), nn.BatchNorm1d(3)
+
+    def forward(self, x):
+        return self.norm(self.rnn(x)[0])
+
+
 class Easier(nn.Module):
     def forward(self, x):
         return x if self.training else x.view(-1, 7)
@@ -77,6 +86,7 @@ BOTH: dict[str, tuple[str, str, str | None]] = {
     "Bad": ("proved", "True", "runs for none of these inputs: the contracted sizes must agree"),
     "Vague": ("proved", "True", "may or may not run: it depends on a size that the data decides (net.py:29)"),
     "Easier": ("refined", "b % 7 == 0", "runs for every declared input"),
+    "Never": ("refuted", "False", None),
 }
 
 

@@ -555,7 +555,8 @@ class Held:
             attributes = vars(module)
             names = [name for name, value in attributes.items() if id(value) in changed]
             for name in dict.fromkeys([*changed.get(id(attributes), ()), *names]):
-                yield f"{path}.{name}" if path else name
+                if not (name.startswith("_") and _is_of_torch(module)):  # torch's own affair
+                    yield f"{path}.{name}" if path else name
 
     @contextlib.contextmanager
     def kept(self) -> Iterator[list[str]]:
@@ -680,6 +681,12 @@ def _first(is_of: Callable[[Any], bool]) -> Callable[[Held, list[Any]], object]:
 @functools.cache
 def _visit_of(kind: type) -> Callable[[Held, list[Any]], object]:
     return _first(lambda known: issubclass(kind, known))
+
+
+def _is_of_torch(module: torch.nn.Module) -> bool:
+    """Returns whether the module is a layer of torch's, or of a class derived from one."""
+    kinds = type(module).__mro__[: type(module).__mro__.index(torch.nn.Module)]
+    return any(kind.__module__.startswith("torch.nn.") for kind in kinds)
 
 
 def _exchange(value: Any, replaced: dict[int, Any]) -> Any:

@@ -44,7 +44,7 @@ from .suspicions import suspected
 from .trial import Trial, Witnesses, show
 
 if TYPE_CHECKING:
-    from ..dim_specs.dynamic_shapes import DynamicShapes
+    pass
 
 
 def check(
@@ -163,24 +163,6 @@ def _with_right_dtypes(
 def _names(inputs: Inputs | None, assume: str | Iterable[str]) -> list[str]:
     """Returns the names of the declared inputs."""
     return [] if inputs is None else [str(d.path[0]) for d in parse_spec(inputs, assume).inputs]
-
-
-def refine(
-    target: Any, inputs: Inputs | None = None, assume: str | Iterable[str] = (), *, budget_s: float = 30.0,
-    rules: Rules | None = None, traced: bool = True,
-) -> DynamicShapes | None:
-    """The largest spec for `torch.export` within the sizes for which a target runs; None if it runs for none.
-
-    The arguments are those of `check`, and so is what is raised. A program in Python is traced by torch, and
-    the spec is one that torch takes, unless `traced` is false.
-    """
-    examined = examine(target, inputs, assume, budget_s=budget_s, rules=rules)
-    shapes = examined.report.dynamic_shapes
-    if shapes is None or not traced or examined.target.kind != "python":
-        return shapes
-    from ..exporting.plain import taken_shapes
-
-    return taken_shapes(examined, rules, budget_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,8 +347,9 @@ def _guessed(target: Target, rules: Rules, device: str | None) -> list[str]:
         own = {name: [one for one in found if re.match(rf"{name}\b", one)] for name in names}
         return [part for line in declared for part in own.get(line.partition(":")[0], [line])]
 
-    def tried(lines: Iterable[str], seconds: float) -> Report:
-        return examine(target, spec(lines), budget_s=seconds, replay=False, rules=rules, device=device).report
+    def tried(lines: Iterable[str], seconds: float) -> tuple[Report, System]:
+        found = examine(target, spec(lines), budget_s=seconds, replay=False, rules=rules, device=device)
+        return found.report, found.system
 
     return spec(guessed(target.value, names, tried))
 

@@ -15,8 +15,12 @@ from itertools import product
 from typing import Any, Final, TypeAlias
 
 from ...constraints.ir.spec import quoted
+from ...constraints.ir.system import System
+from ...constraints.terms.dims import sym
+from ...constraints.terms.formula import eq
+from ...solver.tactics.judge import Budget, Judge
 from ..report.codes import Code
-from ..report.findings import make
+from ..report.findings import main_path, make
 from ..report.report import Finding, ReportData, Verdict
 from ..targets.docstring_shapes import described
 from ..targets.example_calls import Nested, TensorExample, examples
@@ -26,7 +30,7 @@ from ..targets.uses import Use, uses
 
 Lines: TypeAlias = tuple[str, ...]
 """The lines of a spec for one input, which are several for a list."""
-Tried: TypeAlias = "Callable[[Lines, float], ReportData]"
+Tried: TypeAlias = "Callable[[Lines, float], tuple[ReportData, System]]"
 """Checks a program with these lines for its undeclared inputs within some seconds."""
 _TABLES: Final = frozenset({"Embedding", "EmbeddingBag"})
 _RANKS: Final = {
@@ -47,6 +51,8 @@ _ORDERS: Final = 2000
 """At most so many combinations of candidates are put in order."""
 MOST: Final = 60
 """At most so many specs are tried."""
+_PATIENCE: Final = 2.0
+"""The time limit, in seconds, of questions about a program that is refused."""
 _MORE: Final = 12
 """So many more are tried where the first that runs has a size of 1."""
 SECONDS: Final = 10.0
@@ -54,8 +60,10 @@ SECONDS: Final = 10.0
 
 
 def guessed(target: Any, names: Sequence[str], tried: Tried) -> list[str]:
-    """Returns lines such as `x: float32[b, 3, h, w]` for the inputs of these names. Raises TargetError where
-    nothing that is tried runs.
+    """Returns lines such as `x: float32[b, 3, h, w]` for the inputs of these names.
+
+    Where nothing that is tried runs, they are those with which the program gets furthest before an error
+    about sizes. Raises TargetError where that is no further than its first calls.
     """
     groups = candidates(target, names)
     kept = max(2, int(_ORDERS ** (1 / len(groups))))
@@ -64,22 +72,30 @@ def guessed(target: Any, names: Sequence[str], tried: Tried) -> list[str]:
     until = time.monotonic() + SECONDS
     failed: TargetError | None = None
     found: dict[int, tuple[Lines, ReportData]] = {}
+    furthest, refused = 0, list[str]()
     last = MOST
     for number, order in enumerate(orders[:MOST]):
         if (left := until - time.monotonic()) <= 0 or number > last:
             break
         lines = tuple([line for group, at in zip(groups, order, strict=True) for line in group[at]])
         try:
-            report = tried(lines, min(left, 3.0))
+            report, system = tried(lines, min(left, 3.0))
         except TargetError as error:  # it fails for a reason other than sizes
-            failed = error
+            failed = failed or error
             continue
         if _runs(lines, report):
             narrowness = _narrowness(lines, report)
             last = min(last, number + _MORE * bool(narrowness))
             found.setdefault(narrowness, (lines, report))
+        elif report.verdict is Verdict.REFUTED and not any("..." in line for line in lines):
+            calls, fixed = _reached(system)
+            if calls > furthest:
+                written = {name: str(size) for name, size in fixed.items()}
+                furthest, refused = calls, _written(lines, report, written)
     if found:
         return _determined(*_widened(*found[min(found)], tried, until))
+    if refused:
+        return refused
     problem = f"the inputs are not declared, and no usual shape of {', '.join(names)} runs"
     forms = pasted([_example(line) for group in groups for line in group[0]])
     if failed is None:
@@ -286,7 +302,7 @@ def _widened(lines: Lines, report: ReportData, tried: Tried, until: float) -> tu
             if left <= 0 or own in {word for one in lines for word in _symbols(one)}:
                 continue
             with contextlib.suppress(TargetError):
-                new = tried(wider, min(left, 3.0))
+                new, _ = tried(wider, min(left, 3.0))
                 if (new.verdict, str(new.accepts)) == (report.verdict, str(report.accepts)):
                     lines, report, type = wider, new, with_own
     return lines, report
@@ -310,8 +326,32 @@ def _determined(lines: Lines, report: ReportData) -> list[str]:
     for name, fact in report.dims.items():
         same = str(fact.equals)
         written[name] = str(fact.remainder) if fact.divisor == 0 else written.get(same, name)
+    return _written(lines, report, written)
+
+
+def _written(lines: Lines, report: ReportData, sizes: Mapping[str, str]) -> list[str]:
+    """Returns the lines as they were checked, with sizes in place of symbols."""
     names = {_name_of(line) for line in lines}
-    return [_with_sizes(line, written) for line in report.inputs if _name_of(line) in names]
+    return [_with_sizes(line, sizes) for line in report.inputs if _name_of(line) in names]
+
+
+def _reached(system: System) -> tuple[int, Mapping[str, int]]:
+    """Returns how many calls a program that is refused gets through, and the sizes that these fix."""
+    path = main_path(system)
+    judge, domain = Judge(Budget(_PATIENCE)), system.domain
+    met = [*domain.assumptions]
+    if path is None:
+        return 0, {}
+    reached = len(path.program.nodes)
+    for constraint in path.constraints:
+        if judge.satisfiable([*met, constraint.formula], domain.symbols) != "sat":
+            reached = constraint.node
+            break
+        met.append(constraint.formula)
+    if judge.satisfiable(met, domain.symbols) != "sat":
+        return reached, {}
+    sizes = {name: judge.model[name] for name in domain.symbols}
+    return reached, {name: size for name, size in sizes.items() if judge.follows(eq(sym(name), size), met)}
 
 
 def _name_of(line: str) -> str:

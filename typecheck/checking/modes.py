@@ -53,7 +53,7 @@ def difference(evaluated: ReportData, trained: ReportData) -> InTraining | None:
     fewer = _beyond(judge, now.formula, (*declared, *conjuncts(before.formula)))
     more = _beyond(judge, before.formula, (*declared, *conjuncts(now.formula)))
     alike = (trained.verdict, now.exact) == (evaluated.verdict, before.exact)
-    if alike and not fewer and not more:
+    if trained.verdict is evaluated.verdict is Verdict.REFUTED or (alike and not fewer and not more):
         return None
     imposed = {part.condition: part for part in trained.parts}
     adds = tuple([imposed.get(str(part), ConditionPart(str(part), ())) for part in fewer])

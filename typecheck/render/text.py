@@ -12,6 +12,7 @@ from unicodedata import combining, east_asian_width
 
 from ...constraints.ir.language import Fact
 from ...constraints.ir.program import Origin
+from ...constraints.terms.naming import named_text
 from ...constraints.terms.rows import legible
 from ..report.codes import Code, Severity
 from ..report.report import (
@@ -187,7 +188,7 @@ def _imposing(link: Link) -> str:
 
 def conditions(report: ReportData) -> list[tuple[str, str]]:
     """The conditions on sizes that are known, each behind words that say how it is to be taken."""
-    condition, certain = str(report.accepts), str(report.accepts.certain)
+    condition, certain = named_text(report.accepts.formula), named_text(report.accepts.certain.formula)
     told = []
     if report.verdict is Verdict.REFINED and report.accepts.exact:
         return [] if report.accepts.formula is False else [("It runs exactly where", condition)]
