@@ -1,4 +1,4 @@
-"""`refine`: the sizes that run as a spec for `torch.export`. Programs that are exported already need no torch."""
+"""`refine`: the sizes that run as a spec for `torch.export`."""
 
 from __future__ import annotations
 
