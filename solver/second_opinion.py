@@ -167,7 +167,7 @@ def _is_linear(dim: Dim) -> bool:
 
 def _is_linear_apply(atom: Apply) -> bool:
     divided = atom.op not in ("//", "%") or isinstance(atom.args[1], int)
-    return divided and atom.op != "isqrt" and all(map(_is_linear, atom.args))
+    return divided and atom.op not in ("isqrt", "**") and all(map(_is_linear, atom.args))
 
 
 # ---- a path as steps

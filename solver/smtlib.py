@@ -16,7 +16,7 @@ from typing import Final
 
 from ..constraints.ir.program import Origin
 from ..constraints.ir.system import Condition, Path, System, in_order
-from ..constraints.terms.dims import LARGEST_FLOAT, Apply, Atom, Dim, Symbol, coefficients
+from ..constraints.terms.dims import LARGEST_FLOAT, MOST_EXPONENT, Apply, Atom, Dim, Symbol, coefficients
 from ..constraints.terms.formula import And, Compare, Formula, Or, free_symbols, implies, negate
 from .second_opinion import OpinionQuestion, is_linear
 
@@ -181,6 +181,8 @@ class _SmtWriter:
             return self._root(atom.args[0])
         if atom.op == "rounded":
             return self._rounded(atom)
+        if atom.op == "**":
+            return self._exponential(atom)
         args = [self.dim(arg) for arg in atom.args]
         if atom.op in ("min", "max"):
             found, sign = args[0], "<=" if atom.op == "min" else ">="
@@ -203,6 +205,19 @@ class _SmtWriter:
             within = f"(and (>= {r} 0) (<= (* {r} {r}) {text}) (< {text} (* (+ {r} 1) (+ {r} 1))))"
             self.definitions.append(f"(ite (>= {text} 0) {within} (= {r} 0))")
         return self._root_of[p]
+
+    def _exponential(self, atom: Apply) -> str:
+        """Returns the name of base**e, by cases of e from 0 to MOST_EXPONENT."""
+        if atom not in self._float_of:
+            base, exponent = int(str(atom.args[0])), self.dim(atom.args[1])
+            found = f"{base**MOST_EXPONENT}"
+            for e in reversed(range(MOST_EXPONENT)):
+                found = f"(ite (<= {exponent} {e}) {base**e} {found})"
+            r = f"power!{len(self._float_of)}"
+            self._float_of[atom] = r
+            self.roots.append(r)
+            self.definitions.append(f"(= {r} {found})")
+        return self._float_of[atom]
 
     def _rounded(self, atom: Apply) -> str:
         """Returns the name of the r = 2**k*q with |p - r| <= 2**k/2, where q is even of two, for the k with

@@ -6,7 +6,7 @@ from itertools import product
 
 from hypothesis import strategies as st
 
-from anyshape.constraints.terms.dims import Dim, maximum, minimum, square_root, sym
+from anyshape.constraints.terms.dims import Dim, exponential, maximum, minimum, square_root, sym
 from anyshape.constraints.terms.formula import Formula, all_of, any_of, eq, ge, holds, lt, ne
 from anyshape.constraints.terms.formula_text import defined
 
@@ -31,6 +31,7 @@ def dims(names: str = "abc", symbolic: bool = True, depth: int = 3) -> st.Search
             st.builds(minimum, inner, inner),
             st.builds(maximum, inner, inner),
             st.builds(square_root, inner),
+            st.builds(exponential, st.integers(2, 3), inner),
         )
 
     return st.recursive(leaf, grown, max_leaves=depth)

@@ -18,6 +18,7 @@ from typing import Any, Final, TypeAlias
 
 from ..terms.dims import Dim, Term, substitute, symbols
 from ..terms.formula import Formula, all_of, any_of, eq
+from ..terms.formula_text import defined
 from ..terms.rows import place_of
 from ..terms.syntax import DimSyntaxError, parse_dim
 from .language import Shape
@@ -203,7 +204,8 @@ def claimed(claim: Claim, shape: Shape, names: BoundNames, leaf: str = "") -> Fo
     parts = [names.meet(axis, (size,), leaf if axis.per_leaf else "") for axis, size in named]
     for axis, size in terms:
         wanted = _valued(claim, axis, names)
-        parts.append(any_of((eq(size, wanted), *([eq(size, 1)] if axis.broadcasts else []))))
+        is_wanted = all_of((defined(wanted), eq(size, wanted)))
+        parts.append(any_of((is_wanted, *([eq(size, 1)] if axis.broadcasts else []))))
     if row is not None and row.size:
         parts.append(names.meet(row, shape[len(lead) : behind], leaf if row.per_leaf else ""))
     return all_of(parts)

@@ -1,8 +1,9 @@
 """Dims: integer terms over symbols, in normal form.
 
 A dim is a Python `int` or a `Term`. A `Term` is a polynomial with integer coefficients over *atoms*; an atom
-is a symbol or one of `//`, `%`, `min`, `max`, `isqrt`, `rounded` applied to dims. Every operation normalises,
-so that polynomials that are equal over their atoms are equal objects, and whatever is constant is an `int`.
+is a symbol or one of `//`, `%`, `min`, `max`, `isqrt`, `rounded`, `**` applied to dims. Every operation
+normalises, so that polynomials that are equal over their atoms are equal objects, and whatever is constant is
+an `int`.
 
 Dims never solve: there is no `<` here, and nothing depends on the range of a symbol. Floor division and
 modulo are Python's. Where the divisor is symbolic the term is partial: `p // q` means something only where `q
@@ -364,6 +365,7 @@ def _evaluate_atom(atom: Atom, values: Mapping[str, int], done: dict[Apply, int]
 _PYTHON: Final[Mapping[str, Callable[..., int]]] = {
     "//": operator.floordiv, "%": operator.mod, "min": min, "max": max, "isqrt": lambda p: isqrt(max(p, 0)),
     "rounded": lambda p, digits: nearest_float(p, digits),
+    "**": lambda base, exponent: base ** min(max(exponent, 0), MOST_EXPONENT),
 }
 
 
@@ -957,6 +959,24 @@ def _argument_rank(dim: Dim) -> tuple[bool, str]:
     return isinstance(dim, int), plain_text(dim)
 
 
+# --- exponentials ----------------------------------------------------------------------------------------
+
+
+MOST_EXPONENT: Final = 63
+"""Larger exponents count as this one: 2**63 is no size of a tensor."""
+
+
+def exponential(base: Dim, exponent: Dim) -> Dim:
+    """Returns base**e for an integer base of at least 2, where e is the exponent if that is from 0 to
+    MOST_EXPONENT, and the nearer of the two otherwise.
+    """
+    if not isinstance(base, int) or base < 2:
+        raise ValueError(f"expected a base of at least 2, got {base}")
+    if isinstance(exponent, int):
+        return base ** min(max(exponent, 0), MOST_EXPONENT)
+    return lone(Apply("**", (base, exponent)))
+
+
 # --- square roots ----------------------------------------------------------------------------------------
 
 
@@ -1043,6 +1063,7 @@ def rounded(p: Dim, digits: Dim) -> Dim:
 
 BUILD: Final[Mapping[str, Callable[..., Dim]]] = {
     "//": floordiv, "%": modulo, "min": minimum, "max": maximum, "isqrt": square_root, "rounded": rounded,
+    "**": exponential,
 }
 """The function that builds an application, by its operation."""
 
@@ -1081,6 +1102,8 @@ class _PlainText:
         left, right = self.dividend(args[0]), self.divisor(args[1])
         if op == "ceil":
             return f"ceil({left}/{right})"
+        if op == "**":
+            return f"{left}**{right}"
         return f"{left}//{right}" if op == "//" else f"{left} % {right}"
 
     def dividend(self, dim: Dim) -> str:
@@ -1212,7 +1235,8 @@ def _product_text(start: list[str], factors: Iterable[str]) -> str:
     """Returns the product of the texts, equal neighbours as powers."""
     for text, equal in groupby(factors):
         count = len([*equal])
-        start.append(text if count == 1 else f"{text}**{count}")
+        base = f"({text})" if count > 1 and "**" in text and text[0] != "(" else text
+        start.append(text if count == 1 else f"{base}**{count}")
     return "*".join(start)
 
 

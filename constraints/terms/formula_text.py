@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Final
 
-from .dims import Dim, applications
+from .dims import MOST_EXPONENT, Apply, Dim, applications
 from .formula import Formula, all_of, any_of, eq, ge, gt, le, lt, ne, negate
 from .syntax import DimSyntaxError, Tokens, parse_expression
 
@@ -49,11 +49,21 @@ def parse_condition(tokens: Tokens) -> Formula:
 
 
 def defined(dim: Dim) -> Formula:
-    """Returns the condition that the dim has a value: no divisor in it is zero.
+    """Returns the condition that the dim has a value: no divisor in it is zero, and all exponents are from 0
+    to MOST_EXPONENT.
 
     Divisors inside divisors come first.
     """
-    return all_of(ne(atom.args[1], 0) for atom in applications(dim) if atom.op in ("//", "%"))
+    return all_of(part for atom in applications(dim) for part in _needs(atom))
+
+
+def _needs(atom: Apply) -> tuple[Formula, ...]:
+    match atom:
+        case Apply(op="//" | "%", args=(_, divisor)):
+            return (ne(divisor, 0),)
+        case Apply(op="**", args=(_, exponent)):
+            return ge(exponent, 0), le(exponent, MOST_EXPONENT)
+    return ()
 
 
 # `positive` is False under an odd number of negations. They are pushed down while reading, so that the guards

@@ -6,7 +6,20 @@ from collections.abc import Iterator, Mapping
 from math import gcd, inf, isqrt, prod
 from typing import TypeAlias
 
-from .dims import Apply, Atom, Dim, Mono, Symbol, Term, coefficients, lone, nearest_float, symbols, total
+from .dims import (
+    MOST_EXPONENT,
+    Apply,
+    Atom,
+    Dim,
+    Mono,
+    Symbol,
+    Term,
+    coefficients,
+    lone,
+    nearest_float,
+    symbols,
+    total,
+)
 from .formula import And, Compare, Formula, Or, all_of, conjuncts, ge, le
 
 Bound: TypeAlias = "int | float"
@@ -100,6 +113,9 @@ def _applied(atom: Apply, parts: list[Interval]) -> Interval:
             return _modulo(*parts)
         case "isqrt":
             return _root(parts[0][0]), _root(parts[0][1])
+        case "**":
+            base = int(parts[0][0])
+            return _exponential(base, parts[1][0]), _exponential(base, parts[1][1])
         case "rounded":
             digits = int(parts[1][0])
             return _nearest_float(parts[0][0], digits), _nearest_float(parts[0][1], digits)
@@ -110,6 +126,10 @@ def _applied(atom: Apply, parts: list[Interval]) -> Interval:
 def _root(bound: float) -> float:
     """Returns the square root, rounded down, of a bound: isqrt grows with its argument."""
     return bound if bound == inf else isqrt(int(max(bound, 0)))
+
+
+def _exponential(base: int, bound: float) -> float:
+    return base ** int(min(max(bound, 0), MOST_EXPONENT))
 
 
 def _nearest_float(bound: float, digits: int) -> float:

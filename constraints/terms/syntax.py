@@ -3,7 +3,8 @@
     dim     = product (("+" | "-") product)*
     product = unary (("*" | "//" | "%") unary)*
     unary   = "-"* power
-    power   = atom ["**" unary]                       the exponent is an integer from 0 to 256
+    power   = atom ["**" unary]                       the exponent is an integer from 0 to 256, or, of an
+                                                      integer from 2 to 1024, any dim
     atom    = integer | name | row | ("min" | "max") "(" dim ("," dim)* ")" | "isqrt" "(" dim ")"
             | "rounded" "(" dim "," integer ")"
             | "ceil" "(" product "/" unary ")"         the quotient, rounded up
@@ -34,6 +35,7 @@ from .dims import (
     ceildiv,
     coefficients,
     depth,
+    exponential,
     floordiv,
     modulo,
     multiply,
@@ -46,6 +48,7 @@ MAX_DEPTH: Final = 80
 MAX_DIGITS: Final = 400
 MAX_BITS: Final = 1024  # 309 digits: whatever is built from this can be read again
 MAX_EXPONENT: Final = 256
+MAX_BASE: Final = 1024
 MAX_DEGREE: Final = 256
 MAX_MONOMIALS: Final = 4096
 MAX_TEXT: Final = 100_000
@@ -225,6 +228,8 @@ def _power(tokens: Tokens) -> Dim:
     column = tokens.peek().column
     with tokens.nested():
         exponent = _unary(tokens)
+    if isinstance(exponent, Term) and isinstance(base, int) and 2 <= base <= MAX_BASE:
+        return _applied(tokens, operator, exponential, base, exponent)
     if isinstance(exponent, Term) or not 0 <= exponent <= MAX_EXPONENT:
         raise tokens.error(f"expected an exponent from 0 to {MAX_EXPONENT}", column)
     result: Dim = 1

@@ -21,6 +21,7 @@ import z3
 
 from ...constraints.terms.dims import (
     LARGEST_FLOAT,
+    MOST_EXPONENT,
     Apply,
     Atom,
     Dim,
@@ -286,6 +287,8 @@ class _Encoder:
             return self._root(atom.args[0])
         if atom.op == "rounded":
             return self._rounded(*atom.args)
+        if atom.op == "**":
+            return self._exponential(*atom.args)
         args = [self.dim(arg) for arg in atom.args]
         least = atom.op == "min"
         found = args[0]
@@ -301,6 +304,15 @@ class _Encoder:
         within = z3.And(r >= 0, r * r <= number, number < (r + 1) * (r + 1))
         self.definitions.append(z3.If(number >= 0, within, r == 0))
         return r
+
+    def _exponential(self, base: Dim, exponent: Dim) -> Any:
+        """Returns base**e by cases of e, from 0 to MOST_EXPONENT."""
+        assert isinstance(base, int), "the base of an exponential is a number"
+        number = self.dim(exponent)
+        found: Any = z3.IntVal(base**MOST_EXPONENT, self._context)
+        for e in reversed(range(MOST_EXPONENT)):
+            found = z3.If(number <= e, z3.IntVal(base**e, self._context), found)
+        return found
 
     def _rounded(self, p: Dim, digits: Dim) -> Any:
         """Returns r = rounded(p, digits): r = p where |p| <= 2**digits, and r = 2**k*q with |p - r| <= 2**k/2

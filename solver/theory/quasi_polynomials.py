@@ -43,7 +43,7 @@ def period(dim: Dim, k: int = 1) -> int:
 
 @lru_cache(maxsize=1 << 14)
 def _period_of(atom: Apply, k: int) -> int:
-    if atom.op in ("isqrt", "rounded"):
+    if atom.op in ("isqrt", "rounded", "**"):
         raise TooLarge
     if atom.op in ("min", "max"):
         return lcm(*(period(arg, k) for arg in atom.args))
@@ -64,7 +64,7 @@ def degree(dim: Dim) -> int:
 def _degree_of(atom: Symbol | Apply) -> int:
     if isinstance(atom, Symbol):
         return 1
-    if atom.op in ("isqrt", "rounded"):
+    if atom.op in ("isqrt", "rounded", "**"):
         raise TooLarge
     return 0 if atom.op == "%" else max(map(degree, atom.args))
 

@@ -15,7 +15,8 @@ WHOLE = (
     "math.comb(n, 3)", "math.comb(n, 0)", "int(math.sqrt(n))", "int(math.log2(n + 1))", "round(n / 2)",
     "round(n - 5 / 2)", "int((n - 5) / 3)", "divmod(n - 5, 3)[0]", "n % -3", "(5 - n) // -3", "int(n // 2.5)",
     "round(n / (m + 1))", "[3, 5, 7][n % 3]", "math.isqrt(n * n + 1)", "int(np.sqrt(n))",
-    "int(np.ceil(n / 2))", "int(np.power(n, 2))",
+    "int(np.ceil(n / 2))", "int(np.power(n, 2))", "2 ** (n % 7)", "1 << n % 5", "pow(3, n % 4)", "5 << n % 3",
+    "2 ** (n % 5 + 3) // 2 ** (n % 5)",
 )  # fmt: skip
 """Integers of which nothing has to be tried number by number."""
 REFUSED = (

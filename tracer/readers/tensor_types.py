@@ -80,6 +80,7 @@ _WRITE: Final[Mapping[str, Callable[..., Any]]] = {
     "max": sympy.Max,
     "isqrt": lambda p: sympy.floor(sympy.sqrt(p)),
     "rounded": sympy.Function("rounded"),
+    "**": lambda base, exponent: base**exponent,
 }
 
 

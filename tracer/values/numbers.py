@@ -339,6 +339,8 @@ class Size(torch.SymInt):
     def __rpow__(self, other: Any, modulo: Any = None) -> Any:
         if isinstance(other, _NO_NUMBERS):
             return NotImplemented
+        if type(other) is int and other >= 2 and self >= 0 and self <= dims.MOST_EXPONENT:
+            return size(self.run, dims.exponential(other, self.term))
         return other ** (self.as_float() if type(other) is float else int(self))
 
     def __neg__(self) -> Any:
@@ -403,6 +405,13 @@ class Size(torch.SymInt):
     def __lshift__(self, other: Any) -> Any:
         return NotImplemented if dim_of(other) is None else self * 2 ** _shift(other)
 
+    def __rlshift__(self, other: Any) -> Any:
+        if dim_of(other) is None:
+            return NotImplemented
+        if self < 0:
+            raise ValueError("negative shift count")
+        return other * 2**self
+
     def __rshift__(self, other: Any) -> Any:
         return NotImplemented if dim_of(other) is None else self // 2 ** _shift(other)
 
@@ -426,7 +435,7 @@ class Size(torch.SymInt):
         plain = type(other) is not int
         return _bitwise(operator.xor)(self, other) if plain else self + other - (self & other) * 2
 
-    __rlshift__, __rrshift__ = _bitwise(operator.lshift, swap=True), _bitwise(operator.rshift, swap=True)
+    __rrshift__ = _bitwise(operator.rshift, swap=True)
     __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
 
     def __invert__(self) -> Any:

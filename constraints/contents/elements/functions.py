@@ -21,6 +21,7 @@ from ...terms.dims import (
     Mono,
     Symbol,
     Term,
+    exponential,
     lone,
     maximum,
     minimum,
@@ -168,13 +169,15 @@ def _apply(op: str, args: tuple[Dim, ...]) -> Dim:
             return square_root(*args)
         case "rounded":
             return rounded(*args)
+        case "**":
+            return exponential(*args)
     dividend, divisor = args
     return dividend // divisor
 
 
 def _is_rising(atom: Apply, names: set[str], at_least: AtLeast) -> bool:
     """Returns whether the application does not fall when an argument with an index in it rises."""
-    if atom.op in ("min", "max", "isqrt", "rounded"):
+    if atom.op in ("min", "max", "isqrt", "rounded", "**"):
         return True
     return atom.op == "//" and not symbols(atom.args[1]) & names and at_least(atom.args[1], 1)
 

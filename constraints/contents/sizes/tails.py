@@ -235,7 +235,7 @@ class Tail:
             return True
         if atom.op == "//":
             return isinstance(atom.args[1], int) and atom.args[1] > 0 and self.rises(atom.args[0])
-        return atom.op in ("min", "max", "isqrt", "rounded") and all(map(self.rises, atom.args))
+        return atom.op in ("min", "max", "isqrt", "rounded", "**") and all(map(self.rises, atom.args))
 
     def is_fixed(self, dim: Dim) -> bool:
         """Returns whether a size is the same for all n, and so at those where elements are computed."""

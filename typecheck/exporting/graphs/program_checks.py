@@ -32,6 +32,7 @@ from ....constraints.terms.dims import (
     Term,
     applications,
     linear_parts,
+    maximum,
     substitute,
     sym,
     symbols,
@@ -269,6 +270,8 @@ class _CheckWriter:
     def _applied(self, atom: Apply) -> Node | int:
         if atom.op == "isqrt":
             return self._root(self._dim(atom.args[0]))
+        if atom.op == "**":
+            return self._all(operator.pow, [self._dim(atom.args[0]), self._dim(maximum(atom.args[1], 0))])
         return self._all(_OPERATORS[atom.op], [*map(self._dim, atom.args)])
 
     def _size(self, symbol: Symbol) -> Node | int:
