@@ -973,7 +973,7 @@ def exponential(base: Dim, exponent: Dim) -> Dim:
     if not isinstance(base, int) or base < 2:
         raise ValueError(f"expected a base of at least 2, got {base}")
     if isinstance(exponent, int):
-        return base ** min(max(exponent, 0), MOST_EXPONENT)
+        return _PYTHON["**"](base, exponent)
     return lone(Apply("**", (base, exponent)))
 
 

@@ -129,7 +129,8 @@ def _root(bound: float) -> float:
 
 
 def _exponential(base: int, bound: float) -> float:
-    return base ** int(min(max(bound, 0), MOST_EXPONENT))
+    value: int = base ** int(min(max(bound, 0), MOST_EXPONENT))
+    return value
 
 
 def _nearest_float(bound: float, digits: int) -> float:
