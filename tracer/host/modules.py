@@ -15,6 +15,8 @@ BUFFERS: Final = "_buffers"
 MODULES: Final = "_modules"
 """The attribute of a module in which it holds its children, by their names."""
 FLAT_WEIGHTS: Final = "_flat_weights"
+NOTED_BY_LAYERS: Final = frozenset({FLAT_WEIGHTS, "_flat_weight_refs"})
+"""Attributes in which recurrent layers note their weights when they are called."""
 """The attribute in which a recurrent module holds its weights once more, in the order of its operator."""
 
 

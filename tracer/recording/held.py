@@ -34,6 +34,7 @@ from ..bytecode.codes import per_code
 from ..bytecode.identity import compared_with_numbers
 from ..bytecode.origins import is_inner
 from ..host.interpreter import CACHED
+from ..host.modules import NOTED_BY_LAYERS
 from ..host.submodules import submodules
 from ..host.tensors import all_modes_off, is_of_transform, make_subclass, overrides_off, storage_id
 
@@ -555,7 +556,7 @@ class Held:
             attributes = vars(module)
             names = [name for name, value in attributes.items() if id(value) in changed]
             for name in dict.fromkeys([*changed.get(id(attributes), ()), *names]):
-                if not (name.startswith("_") and _is_of_torch(module)):  # torch's own affair
+                if name not in NOTED_BY_LAYERS:
                     yield f"{path}.{name}" if path else name
 
     @contextlib.contextmanager
@@ -681,12 +682,6 @@ def _first(is_of: Callable[[Any], bool]) -> Callable[[Held, list[Any]], object]:
 @functools.cache
 def _visit_of(kind: type) -> Callable[[Held, list[Any]], object]:
     return _first(lambda known: issubclass(kind, known))
-
-
-def _is_of_torch(module: torch.nn.Module) -> bool:
-    """Returns whether the module is a layer of torch's, or of a class derived from one."""
-    kinds = type(module).__mro__[: type(module).__mro__.index(torch.nn.Module)]
-    return any(kind.__module__.startswith("torch.nn.") for kind in kinds)
 
 
 def _exchange(value: Any, replaced: dict[int, Any]) -> Any:

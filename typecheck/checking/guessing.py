@@ -55,7 +55,7 @@ _PATIENCE: Final = 2.0
 """The time limit, in seconds, of questions about a program that is refused."""
 _MORE: Final = 12
 """So many more are tried where the first that runs has a size of 1."""
-SECONDS: Final = 10.0
+SECONDS: Final = 25.0
 """No spec is tried after this time."""
 
 
@@ -72,7 +72,7 @@ def guessed(target: Any, names: Sequence[str], tried: Tried) -> list[str]:
     until = time.monotonic() + SECONDS
     failed: TargetError | None = None
     found: dict[int, tuple[Lines, ReportData]] = {}
-    furthest, refused = 0, list[str]()
+    refused: list[tuple[Lines, ReportData, System]] = []
     last = MOST
     for number, order in enumerate(orders[:MOST]):
         if (left := until - time.monotonic()) <= 0 or number > last:
@@ -88,14 +88,11 @@ def guessed(target: Any, names: Sequence[str], tried: Tried) -> list[str]:
             last = min(last, number + _MORE * bool(narrowness))
             found.setdefault(narrowness, (lines, report))
         elif report.verdict is Verdict.REFUTED and not any("..." in line for line in lines):
-            calls, fixed = _reached(system)
-            if calls > furthest:
-                written = {name: str(size) for name, size in fixed.items()}
-                furthest, refused = calls, _written(lines, report, written)
+            refused.append((lines, report, system))
     if found:
         return _determined(*_widened(*found[min(found)], tried, until))
-    if refused:
-        return refused
+    if (furthest := _furthest(refused)) is not None:
+        return furthest
     problem = f"the inputs are not declared, and no usual shape of {', '.join(names)} runs"
     forms = pasted([_example(line) for group in groups for line in group[0]])
     if failed is None:
@@ -333,6 +330,19 @@ def _written(lines: Lines, report: ReportData, sizes: Mapping[str, str]) -> list
     """Returns the lines as they were checked, with sizes in place of symbols."""
     names = {_name_of(line) for line in lines}
     return [_with_sizes(line, sizes) for line in report.inputs if _name_of(line) in names]
+
+
+def _furthest(refused: Sequence[tuple[Lines, ReportData, System]]) -> list[str] | None:
+    """Returns the first lines with which a program gets furthest, with the sizes that it fixes until then;
+    None where it never gets beyond its first calls.
+    """
+    reached = [_reached(system) for _, _, system in refused]
+    most = max((calls for calls, _ in reached), default=0)
+    if most == 0:
+        return None
+    at = [calls for calls, _ in reached].index(most)
+    (lines, report, _), (_, fixed) = refused[at], reached[at]
+    return _written(lines, report, {name: str(size) for name, size in fixed.items()})
 
 
 def _reached(system: System) -> tuple[int, Mapping[str, int]]:
