@@ -180,7 +180,7 @@ def test_of_the_requirements_of_a_line_one_that_the_condition_states_is_told() -
     assert (finding.op, finding.condition) == ("cat", "h % 2 == 0 and w % 2 == 0")
     assert "takes equal sizes in dim 2, not h and 2*(h//2)" in finding.message
     assert finding.witness is not None and finding.witness["h"] % 2 == 1
-    assert "in dimension 2" in finding.evidence
+    assert "Expected size" in finding.evidence
 
 
 class Unfitting(nn.Sequential):

@@ -47,7 +47,6 @@ from ..summaries.plans import Plans
 from ..values.numbers import Size
 from ..values.real_tensors import default_dtype
 from ..values.symbolic import Sizes
-from .tensor_types import claim_text
 
 NODE: Final = "fx_node"
 """The operator of the recorded node that gives the value of a node of the fx graph."""
@@ -73,6 +72,8 @@ def reporting(graph_module: fx.GraphModule) -> fx.GraphModule:
 
     The spec describes the inputs, not their annotations.
     """
+    from .tensor_types import claim_text  # which imports sympy
+
     graph = copy.deepcopy(graph_module.graph)
     for node in [*graph.nodes]:
         claim, node.type = "" if node.op == "placeholder" else claim_text(node.type), None
@@ -111,6 +112,8 @@ def _last_placeholder(graph: fx.Graph) -> fx.Node:
 
 def is_annotated(graph_module: fx.GraphModule) -> bool:
     """Returns whether a node other than an input claims a shape."""
+    from .tensor_types import claim_text  # which imports sympy
+
     return any(n.op != "placeholder" and claim_text(n.type) for n in graph_module.graph.nodes)
 
 

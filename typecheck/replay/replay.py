@@ -1,9 +1,11 @@
 """Runs the real program at concrete sizes, to test an example.
 
-Fake tensors come first: they cost nothing. If they need data, do not know an operator, or accept sizes that
-should be refused (some of torch's fake kernels check less than the real ones), real tensors of zeros and of
-ones on the CPU decide, as long as they are of moderate size. The same holds where fake tensors do not see
-everything that matters (`unseen.py`): no fake kernel checks an index. Everything is left unchanged.
+Real tensors of zeros come first if the run is short: it takes less time than torch takes to prepare fake
+ones. For longer runs fake tensors come first: they cost nothing. If they need data, do not know an
+operator, or accept sizes that should be refused (some of torch's fake kernels check less than the real
+ones), real tensors of zeros and of ones on the CPU decide, as long as they are of moderate size. The same
+holds where fake tensors do not see everything that matters (`unseen.py`): no fake kernel checks an index.
+Everything is left unchanged.
 
 A graph without a Python program behind it (a `.pt2`) is replayed by the rules of its operators at concrete
 sizes, where nothing is left for the solver.
@@ -51,7 +53,9 @@ class RunLimits:
     """Elements of all inputs together."""
     weights: int = 200_000_000
     """Elements of all parameters and buffers together. They are copied for each run."""
-    made: int = 4_000_000
+    short: int = 4_000_000
+    """Elements of all tensors that a short run makes, as recorded. Its weights have at most as many."""
+    made: int = 16_000_000
     """Elements of all tensors that a run makes, as recorded, where fake tensors do not see all."""
     total: int = 100_000_000
     """Elements copied and made by all such runs together: 400 megabytes of float32."""
@@ -139,12 +143,16 @@ class Replayer:
         """Returns the outcome of the program at these sizes; `accepted` is the expected outcome.
 
         Fake tensors decide where they agree with the expectation and see everything that matters. Otherwise
-        real tensors decide. Only real ones can show that the program raises an error that is no refusal,
-        since fake tensors may lack an operation.
+        real tensors decide, and so they do where the run is short and they agree. Only real ones can show
+        that the program raises an error that is no refusal, since fake tensors may lack an operation.
         """
         if self._unseen and self._afford(values):
             real = self._real(values, accepted)
             if not isinstance(real, Inconclusive) or real.raised or real.final:
+                return real
+        elif self._is_short(values) and self._afford(values):
+            real = self._attempt(values, REAL, Fill.ZEROS)
+            if isinstance(real, Ran if accepted else RunRefused):
                 return real
         fake = self._attempt(values, FAKE, Fill.ZEROS)
         if isinstance(fake, Ran if accepted else RunRefused):
@@ -193,6 +201,16 @@ class Replayer:
             return Inconclusive(told, origin=real.origin, final=True)
         return None
 
+    def _is_short(self, values: Mapping[str, int]) -> bool:
+        """Returns whether a run on real kernels takes about a tenth of a second at most."""
+        if self._system is None or not self._moderate(values):
+            return False
+        return made(self._system, values) <= self.limits.short and self._weights() <= self.limits.short
+
+    def _weights(self) -> int:
+        """Returns the number of elements of all parameters and buffers together."""
+        return sum(w.numel() for w in self.held().tensors.values() if not _is_uninitialized(w))
+
     def _afford(self, values: Mapping[str, int]) -> bool:
         """Returns whether the program may run on real kernels, whatever the outcome on fake tensors. If so,
         the cost is subtracted from the budget.
@@ -200,7 +218,7 @@ class Replayer:
         if self._system is None or not self._moderate(values):
             return False
         elements = made(self._system, values)
-        cost = elements + sum(tensor.numel() for tensor in self.held().tensors.values())
+        cost = elements + self._weights()
         if elements > self.limits.made or cost > self._left:
             return False
         self._left -= cost
@@ -209,11 +227,10 @@ class Replayer:
     def _moderate(self, values: Mapping[str, int]) -> bool:
         shapes = [d.type.shape for d in self.spec.inputs if isinstance(d.type, Tensor)]
         elements = sum(prod(sizes(shape, values)) for shape in shapes)
-        weights = self.held().tensors.values()
         return (
             elements <= self.limits.inputs
-            and sum(w.numel() for w in weights if not _is_uninitialized(w)) <= self.limits.weights
-            and all(w.device.type == "cpu" for w in weights)
+            and self._weights() <= self.limits.weights
+            and all(w.device.type == "cpu" for w in self.held().tensors.values())
         )
 
     def _attempt(self, values: Mapping[str, int], how: str, fill: Fill) -> Outcome:
@@ -229,7 +246,8 @@ class Replayer:
         held = self.held()
         copied = how == REAL
         with (
-            surroundings_kept(), held.lent(copied=copied) as lent, Undone(lent.aliases),
+            surroundings_kept(), _threads(1 if copied and self._is_short(values) else None),
+            held.lent(copied=copied) as lent, Undone(lent.aliases),
             self.annotations.reported(),
         ):  # fmt: skip
             return _outcome(self.target, self.spec, values, how, fill, self.limits)
@@ -275,6 +293,19 @@ def _at(value: Value, values: Mapping[str, int]) -> Value:
     if isinstance(value, tuple):
         return tuple(_at(v, values) for v in value)
     return evaluate(value, values) if isinstance(value, Term) else value
+
+
+@contextlib.contextmanager
+def _threads(number: int | None) -> Iterator[None]:
+    """Makes torch use so many threads, if a number is given, until `surroundings_kept` ends.
+
+    On a busy machine the threads of a short run wait for each other.
+    """
+    if number is not None:
+        import torch
+
+        torch.set_num_threads(number)
+    yield
 
 
 # ---- one run
