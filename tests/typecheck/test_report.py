@@ -305,3 +305,18 @@ def test_shapes_are_made_when_they_are_first_read() -> None:
     assert made == [1]
     unread = Later(make)
     assert type(pickle.loads(pickle.dumps(unread))) is tuple and type(copy.deepcopy(unread)) is tuple
+
+
+def test_sizes_of_outputs_are_numbers_where_the_condition_decides_them() -> None:
+    def patches(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        b, _, h, w = x.shape
+        cells = torch.zeros(b, (h // 16) * (w // 16), 4) + torch.zeros(1, 196, 4)
+        return torch.cat([cells, torch.zeros(b, 1, 4)], 1), x[..., 3:]
+
+    report = check(patches, "x: float32[b, 3, h, w]", "17 <= h")
+    assert str(report.accepts) == "(h//16)*(w//16) == 196 or (h//16 == 1 and w//16 == 1)"
+    assert str(report.outputs[0].value) == "float32[b, 197, 4]"
+    report = check(patches, "x: float32[b, 3, h, w]", "32 <= h")
+    assert str(report.accepts) == "(h//16)*(w//16) == 196"
+    assert str(report.outputs[0].value) == "float32[b, 197, 4]"
+    assert str(report.outputs[1].value) == "float32[b, 3, h, max(w - 3, 0)]"

@@ -36,6 +36,7 @@ from .clock import Clock, Progress
 from .dtypes import SECONDS, Dtypes, Recording, failure, led_by_dtypes, lines_of, refusals, suited
 from .guessing import guessed, guesses
 from .modes import depends_on_mode, difference, in_mode
+from .output_sizes import with_numbers
 from .recorded import Recorded
 from .releases import known_release, require_known, untested
 from .rule_packages import packaged_rule
@@ -451,7 +452,7 @@ def _report(
     remarks = tuple(trial.remarks) if trial else ()
     report = replace(report, findings=(*mistakes, *told, *remarks), replayed=trial.how if trial else "")
     if not mistakes:
-        return report
+        return replace(report, outputs=with_numbers(report, oracle.judge)) if refined else report
     facts = {name: _declared(domain, name) for name in domain.symbols}
     open_ = replace(accepts, formula=True, exact=False, sure=False)
     return replace(

@@ -523,7 +523,7 @@ def _closing(code: str, start: int) -> int:
 def _outputs(page: _Page, report: ReportData) -> Iterator[str]:
     if not report.outputs or report.verdict is Verdict.REFUTED:
         return
-    yield page.paint("returns", "bold")
+    yield page.paint("returns, if it runs" if report.verdict is Verdict.UNKNOWN else "returns", "bold")
     width = max(len(o.name) for o in report.outputs)
     when = ""
     for output in report.outputs:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ...constraints.ir.language import Dynamic, Number, Tensor, Value
@@ -37,6 +37,13 @@ class SymbolicValue:
         if missing := sorted(name for dim in self.dims for name in _needed(dim) - known.keys()):
             raise TypeError(f"no value for {', '.join(dict.fromkeys(missing))}")
         return sizes(self.dims, known)
+
+    def with_sizes(self, change: Callable[[Dim], Dim]) -> SymbolicValue:
+        """Returns the value with every size of the tensor changed; itself if this is no tensor."""
+        changed = None if self.dims is None else tuple(map(change, self.dims))
+        if changed is None or changed == self.dims:
+            return self
+        return symbolic(Tensor(changed, self.dtype))
 
     def __str__(self) -> str:
         return self.text
