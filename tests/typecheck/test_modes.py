@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,9 @@ from anyshape.typecheck import check
 from anyshape.typecheck.checking import api
 from anyshape.typecheck.checking.guessing import guessed
 from anyshape.typecheck.checking.modes import depends_on_mode, in_mode
+from anyshape.typecheck.checking.recorded import Recorded
 from anyshape.typecheck.cli.main import main
+from anyshape.typecheck.remote.sending import package
 from anyshape.typecheck.render.text import training_text
 
 SOURCE = '''\
@@ -123,7 +126,16 @@ def test_one_mode(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert "2 <= b" in capsys.readouterr().out
     assert main(["check", f"net.py:{name}", "-i", "x: [b, 6]", "--eval"]) == 0
     assert "training" not in capsys.readouterr().out
-    assert main(["check", "net.py:Normed", "-i", "x: [b, 6]", "--eval", "--dump", "smt2"]) == 2
+
+
+def test_the_mode_of_what_is_dumped_or_sent(capsys: pytest.CaptureFixture[str]) -> None:
+    spec = "x: float32[b, 6]"
+    for mode, refuses in (("--train", True), ("--eval", False)):
+        assert main(["check", "net.py:Normed", "-i", spec, "--dump", "constraints", mode]) == 0
+        assert ("Expected more than 1 value" in capsys.readouterr().out) == refuses
+        sent = package("net.py:Normed", spec, training=refuses)
+        report = check(Recorded.from_json(json.loads(sent.content)).target("sent"))
+        assert str(report.accepts) == ("2 <= b" if refuses else "True")
 
 
 def test_a_project_says_which_mode(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from math import inf
@@ -88,10 +89,9 @@ def check(
                 target, inputs, assume, budget_s, replay, rules, repairs, suspect, second_solver, device,
                 progress, answered, both=True,
             )  # fmt: skip
-        target = resolve(target, _names(inputs, assume), training)
-        with in_mode(target.value, training):
+        with resolved_in_mode(target, inputs, assume, training) as found:
             return _checked(
-                target, inputs, assume, budget_s, replay, rules, repairs, suspect, second_solver, device,
+                found, inputs, assume, budget_s, replay, rules, repairs, suspect, second_solver, device,
                 progress, answered,
             )  # fmt: skip
     except RaisedAtImport as error:
@@ -161,9 +161,20 @@ def _with_right_dtypes(
     return replace(report, findings=led_by_dtypes(report, refused, spec, repaired.report))
 
 
-def _names(inputs: Inputs | None, assume: str | Iterable[str]) -> list[str]:
-    """Returns the names of the declared inputs."""
-    return [] if inputs is None else [str(d.path[0]) for d in parse_spec(inputs, assume).inputs]
+@contextlib.contextmanager
+def resolved_in_mode(
+    target: Any, inputs: Inputs | None, assume: str | Iterable[str], training: bool | None
+) -> Iterator[Any]:
+    """Yields the target, resolved, in training or in evaluation inside the block; as it is, where neither is
+    asked for. Raises what `check` raises.
+    """
+    if training is None:
+        yield target
+        return
+    names = [] if inputs is None else [str(d.path[0]) for d in parse_spec(inputs, assume).inputs]
+    found = resolve(target, names, training)
+    with in_mode(found.value, training):
+        yield found
 
 
 @dataclass(frozen=True, slots=True)

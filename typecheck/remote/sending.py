@@ -18,7 +18,7 @@ from ...constraints.ir.spec import Spec
 from ...constraints.ir.spec_text import Inputs
 from ...constraints.ir.system import System
 from ...tracer.readers.archive import MAX_BYTES, ArchiveError, parse_json, read_bytes
-from ..checking.api import default_rules, question
+from ..checking.api import default_rules, question, resolved_in_mode
 from ..checking.clock import Clock, Progress
 from ..facade import Report
 from ..targets.target import resolve
@@ -62,7 +62,7 @@ class Package:
 def package(
     target: Any, inputs: Inputs | None = None, assume: str | Iterable[str] = (), *, source: bool = True,
     budget_s: float = 30.0, rules: Rules | None = None, progress: Progress | None = None,
-    device: str | None = None,
+    device: str | None = None, training: bool | None = None,
 ) -> Package:
     """Returns the data to send for a target; the arguments are those of `check`. Without `source`, it
     contains no text of a source line.
@@ -76,7 +76,8 @@ def package(
         return Package(os.path.basename(path), _of_archive(path, source), lines, assume)
     rules = default_rules() if rules is None else rules
     clock = Clock(progress or (lambda step: None), budget_s)
-    asked = question(target, inputs, assume, clock, rules, device=device)
+    with resolved_in_mode(target, inputs, assume, training) as found_in_mode:
+        asked = question(found_in_mode, inputs, assume, clock, rules, device=device)
     found = asked.recorded.with_files_in(os.getcwd())
     python = source and asked.target.kind == "python"
     kept = LocalParts(asked.target.value, asked.spec, found.system, rules) if python else None

@@ -148,9 +148,6 @@ def run(options: argparse.Namespace, read: set[str] | None = None) -> int:
     """Checks and reports; adds to `read` the user's files that the answer depends on."""
     if options.server is None and (options.token_file is not None or options.no_source):
         raise ConfigError("--token-file and --no-source need a service", "name it by --server URL")
-    if options.training is not None and (options.server is not None or options.dump):
-        told = "--train and --eval cannot be combined with --server or --dump, which look at evaluation"
-        raise ConfigError(told, "leave them out")
     _known_fixes(options)
     require_writable(options.output)
     if options.dump:
@@ -215,8 +212,9 @@ def _dump(options: argparse.Namespace) -> int:
         from ..dumping import dump
 
         text = dump(
-            options.target, options.inputs, options.assume, options.dump, budget_s=budget, progress=tell
-        )
+            options.target, options.inputs, options.assume, options.dump, budget_s=budget, progress=tell,
+            training=options.training,
+        )  # fmt: skip
     put(text, options.output)
     return 0
 

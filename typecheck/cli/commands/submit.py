@@ -82,7 +82,7 @@ def packed(job: ConfiguredJob, tell: Progress, *, source: bool) -> Package:
 
     return package(
         job.target, job.inputs, job.assume, source=source, budget_s=job.budget_s, progress=tell,
-        device=job.device,
+        device=job.device, training=job.training,
     )  # fmt: skip
 
 
