@@ -16,7 +16,7 @@ MOST: Final = 20
 
 def with_numbers(report: ReportData, judge: Judge) -> tuple[Output, ...]:
     """Returns the outputs with numbers for the sizes that are the same wherever the program runs, such as 197
-    for `(h//16)*(w//16) + 1` where `(h//16)*(w//16) == 196`.
+    for `(h//16)*(w//16) + 1` where `(h//16)*(w//16) == 196`. Those of some sizes only are left as they are.
     """
     example = report.runs_at
     if example is None or not report.accepts.exact:
@@ -26,8 +26,12 @@ def with_numbers(report: ReportData, judge: Judge) -> tuple[Output, ...]:
     def number(dim: Dim) -> Dim:
         if isinstance(dim, int) or isinstance(lone_atom(dim), Symbol) or not symbols(dim) <= example.keys():
             return dim
-        size = evaluate(dim, example)
+        try:
+            size = evaluate(dim, example)
+        except ZeroDivisionError:  # the size is one of another path
+            return dim
         return size if judge.follows(eq(dim, size), given) else dim
 
     shown, others = report.outputs[:MOST], report.outputs[MOST:]
-    return (*(replace(one, value=one.value.with_sizes(number)) for one in shown), *others)
+    changed = (one if one.when else replace(one, value=one.value.with_sizes(number)) for one in shown)
+    return (*changed, *others)
