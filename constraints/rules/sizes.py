@@ -15,7 +15,17 @@ from typing import Any, TypeAlias, TypeGuard
 from ..contents.laws.masks import whether_some
 from ..engine.memory import is_contiguous
 from ..ir.language import Context, Layout, Number, Quotient, Tensor, Value
-from ..terms.dims import MOST_EXPONENT, Dim, Term, exponential, maximum, minimum, square_root, total
+from ..terms.dims import (
+    MOST_BASE,
+    MOST_EXPONENT,
+    Dim,
+    Term,
+    exponential,
+    maximum,
+    minimum,
+    square_root,
+    total,
+)
 from ..terms.formula import Formula, all_of, any_of, eq, ge, gt, le, lt, ne, negate
 from .common import axis, category, contiguous_strides
 from .strides import channels_last, lies_so, strides_of
@@ -187,7 +197,7 @@ def sym_pow(c: Context, a: Scalar, b: Scalar) -> Scalar:
     if isinstance(a, Term) and isinstance(b, int) and b >= 0:
         return a**b
     if is_dim(a) and isinstance(b, Term) and c.at_least(b, 0):
-        if isinstance(a, int) and a >= 2 and c.at_least(MOST_EXPONENT - b, 0):
+        if isinstance(a, int) and 2 <= a <= MOST_BASE and c.at_least(MOST_EXPONENT - b, 0):
             return exponential(a, b)
         return unknown(c, f"{a} to the power of {b}")
     return Number("float")

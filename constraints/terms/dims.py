@@ -962,6 +962,8 @@ def _argument_rank(dim: Dim) -> tuple[bool, str]:
 # --- exponentials ----------------------------------------------------------------------------------------
 
 
+MOST_BASE: Final = 1024
+"""Powers of larger numbers with an exponent that is a term are no dims."""
 MOST_EXPONENT: Final = 63
 """Larger exponents count as this one: 2**63 is no size of a tensor."""
 

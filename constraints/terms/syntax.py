@@ -30,6 +30,7 @@ from typing import Final
 from .dims import (
     BUILD,
     KEYWORDS,
+    MOST_BASE,
     Dim,
     Term,
     ceildiv,
@@ -48,7 +49,6 @@ MAX_DEPTH: Final = 80
 MAX_DIGITS: Final = 400
 MAX_BITS: Final = 1024  # 309 digits: whatever is built from this can be read again
 MAX_EXPONENT: Final = 256
-MAX_BASE: Final = 1024
 MAX_DEGREE: Final = 256
 MAX_MONOMIALS: Final = 4096
 MAX_TEXT: Final = 100_000
@@ -228,7 +228,7 @@ def _power(tokens: Tokens) -> Dim:
     column = tokens.peek().column
     with tokens.nested():
         exponent = _unary(tokens)
-    if isinstance(exponent, Term) and isinstance(base, int) and 2 <= base <= MAX_BASE:
+    if isinstance(exponent, Term) and isinstance(base, int) and 2 <= base <= MOST_BASE:
         return _applied(tokens, operator, exponential, base, exponent)
     if isinstance(exponent, Term) or not 0 <= exponent <= MAX_EXPONENT:
         raise tokens.error(f"expected an exponent from 0 to {MAX_EXPONENT}", column)

@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 import torch
 
-from anyshape.typecheck import check
+from anyshape.typecheck import Report, check
 
 
 def levels(x: torch.Tensor, n: int) -> torch.Tensor:
@@ -77,3 +77,10 @@ def test_an_exponent_without_a_bound_is_not_decided() -> None:
     """Beyond 63 the power is no size, and Python computes on."""
     report = check(lambda x, n: x + 2**n % 7, ["x: float32[b]", "n: int"], "0 <= n")
     assert report.verdict != "refuted" and report.accepts.holds(b=1, n=70)
+
+
+def test_a_report_on_a_power_of_a_large_number_can_be_read_again() -> None:
+    report = check(lambda x, n: x.view(2000**n, -1), ["x: float32[b]", "n: int"], "0 <= n and n <= 2")
+    again = Report.from_json(report.to_json())
+    assert str(again.accepts) == str(report.accepts)
+    assert again.accepts.holds(b=4000, n=1) and not again.accepts.holds(b=4001, n=1)

@@ -339,7 +339,8 @@ class Size(torch.SymInt):
     def __rpow__(self, other: Any, modulo: Any = None) -> Any:
         if isinstance(other, _NO_NUMBERS):
             return NotImplemented
-        if type(other) is int and other >= 2 and self >= 0 and self <= dims.MOST_EXPONENT:
+        is_base = type(other) is int and 2 <= other <= dims.MOST_BASE
+        if is_base and 0 <= self <= dims.MOST_EXPONENT:
             return size(self.run, dims.exponential(other, self.term))
         return other ** (self.as_float() if type(other) is float else int(self))
 
